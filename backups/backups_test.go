@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/backups"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 var (
@@ -32,7 +32,7 @@ func install(policy *v1alpha1.BackupPolicy) *v1alpha1.OperatorInstall {
 	}
 }
 
-// backup is one that was asked for so many hours after the start.
+// backup returns a backup that was requested so many hours after the start.
 func backup(name string, hours int, change ...func(*v1alpha1.OperatorBackup)) v1alpha1.OperatorBackup {
 	b := v1alpha1.OperatorBackup{
 		ObjectMeta: metav1.ObjectMeta{Name: name,
@@ -81,7 +81,7 @@ func TestVerified(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if b := backups.Verified(test.all, test.hop); b != nil {
+			if b := backups.FindVerified(test.all, test.hop); b != nil {
 				got = b.Name
 			}
 			if got != test.want {
@@ -97,15 +97,19 @@ func TestIsNeeded(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		policy *v1alpha1.BackupPolicy
-		class  registryv1.RollbackClass
+		class  bundles.RollbackClass
 		want   bool
 	}{
-		"no policy":                        {class: registryv1.RollbackNeedsBackup},
-		"never":                            {policy: policy(v1alpha1.BeforeUpgradeNever), class: registryv1.RollbackNeedsBackup},
-		"always":                           {policy: policy(v1alpha1.BeforeUpgradeAlways), class: registryv1.RollbackInPlace, want: true},
-		"when needed, in place":            {policy: policy(v1alpha1.BeforeUpgradeWhenNeeded), class: registryv1.RollbackInPlace},
-		"when needed, needs a backup":      {policy: policy(v1alpha1.BeforeUpgradeWhenNeeded), class: registryv1.RollbackNeedsBackup, want: true},
-		"when needed, one way":             {policy: policy(""), class: registryv1.RollbackOneWay, want: true},
+		"no policy": {class: bundles.RollbackNeedsBackup},
+		"never": {policy: policy(v1alpha1.BeforeUpgradeNever),
+			class: bundles.RollbackNeedsBackup},
+		"always": {policy: policy(v1alpha1.BeforeUpgradeAlways),
+			class: bundles.RollbackInPlace, want: true},
+		"when needed, in place": {policy: policy(v1alpha1.BeforeUpgradeWhenNeeded),
+			class: bundles.RollbackInPlace},
+		"when needed, needs a backup": {policy: policy(v1alpha1.BeforeUpgradeWhenNeeded),
+			class: bundles.RollbackNeedsBackup, want: true},
+		"when needed, one way":             {policy: policy(""), class: bundles.RollbackOneWay, want: true},
 		"when needed, the catalog is mute": {policy: policy(""), want: true},
 	} {
 		if got := backups.IsNeeded(test.policy, test.class); got != test.want {
@@ -116,12 +120,12 @@ func TestIsNeeded(t *testing.T) {
 
 func TestABackupForAnUpgradeHasOneName(t *testing.T) {
 	policy := &v1alpha1.BackupPolicy{BackupSettings: v1alpha1.BackupSettings{Store: "file:///a"}}
-	first, again := backups.ForUpgrade(install(policy), hop), backups.ForUpgrade(install(policy), hop)
+	first, again := backups.NewUpgradeBackup(install(policy), hop), backups.NewUpgradeBackup(install(policy), hop)
 	if first.Name != again.Name || !strings.HasPrefix(first.Name, "fleet.echo.") {
 		t.Errorf("names %q and %q, want the same one", first.Name, again.Name)
 	}
 	policy.Store = "file:///b"
-	if other := backups.ForUpgrade(install(policy), hop); other.Name == first.Name {
+	if other := backups.NewUpgradeBackup(install(policy), hop); other.Name == first.Name {
 		t.Errorf("other settings have the same name %q", other.Name)
 	}
 	want := v1alpha1.OperatorBackupSpec{Operator: echo, Trigger: v1alpha1.BackupTriggerUpgrade,
@@ -140,7 +144,7 @@ func TestPendingHop(t *testing.T) {
 		conditions.Set(&i.Status.Conditions, generation, v1alpha1.ConditionPlanApproved, false, reason, "")
 		return i
 	}
-	if got, ok := backups.PendingHop(waiting(v1alpha1.ReasonBackupPending, 7)); !ok || got != hop {
+	if got, ok := backups.FindPendingHop(waiting(v1alpha1.ReasonBackupPending, 7)); !ok || got != hop {
 		t.Errorf("got %+v, %t, want %+v", got, ok, hop)
 	}
 	for name, i := range map[string]*v1alpha1.OperatorInstall{
@@ -148,7 +152,7 @@ func TestPendingHop(t *testing.T) {
 		"an observation that is too old": waiting(v1alpha1.ReasonBackupPending, 6),
 		"nothing observed":               install(nil),
 	} {
-		if got, ok := backups.PendingHop(i); ok {
+		if got, ok := backups.FindPendingHop(i); ok {
 			t.Errorf("%s: got %+v, want none", name, got)
 		}
 	}
@@ -214,7 +218,7 @@ func TestExpired(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, b := range backups.Expired(test.all, install(&v1alpha1.BackupPolicy{Retention: test.retention}),
+			for _, b := range backups.ListExpired(test.all, install(&v1alpha1.BackupPolicy{Retention: test.retention}),
 				start.Add(48*time.Hour)) {
 				got = append(got, b.Name)
 			}
@@ -224,7 +228,7 @@ func TestExpired(t *testing.T) {
 		})
 	}
 	all := []v1alpha1.OperatorBackup{backup("a", 1), backup("b", 2)}
-	if got := backups.Expired(all, install(nil), start); got != nil {
+	if got := backups.ListExpired(all, install(nil), start); got != nil {
 		t.Errorf("without a policy: %v", got)
 	}
 }

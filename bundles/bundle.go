@@ -18,25 +18,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
-// Errors of this package wrap one of these.
+// Errors from reading a bundle wrap one of these errors, or are errors of the file system.
 var (
-	// ErrNotBundle says that what was read is no registry+v1 bundle, and why.
+	// ErrNotBundle means that the input is not a registry+v1 bundle. The error text gives the reason.
 	ErrNotBundle = errors.New("not a registry+v1 bundle")
-	// ErrSyntax says that a file of a bundle is not YAML or JSON; the error names the file. It comes with ErrNotBundle.
+	// ErrSyntax means that a file of a bundle is not YAML or JSON; the error names the file. It comes
+	// with ErrNotBundle.
 	ErrSyntax = untrusted.ErrSyntax
-	// ErrVersion says that the version of a ClusterServiceVersion is not a semantic version. It comes with
-	// ErrNotBundle.
+	// ErrVersion means that the version of a ClusterServiceVersion is not a semantic version. It comes
+	// with ErrNotBundle.
 	ErrVersion = errors.New("not a semantic version")
-	// ErrTooLarge says that a bundle is far larger than anything OLM can install.
+	// ErrTooLarge means that a bundle is far larger than anything OLM can install.
 	ErrTooLarge = errors.New("bundle too large")
 )
 
-// errReduced says that a bundle has only what comparisons need.
+// errReduced means that the bundle has only the fields that comparisons need.
 var errReduced = errors.New("the bundle was reduced for comparisons")
 
 const (
@@ -49,30 +49,31 @@ type Bundle struct {
 	// Name is the name of the ClusterServiceVersion.
 	Name    string
 	Version semver.Version
-	// Package, Channels and DefaultChannel are those of the annotations; empty where a bundle was read without them.
+	// Package, Channels and DefaultChannel come from the annotations; they are empty if a bundle has no annotations.
 	Package        string
 	Channels       []string
 	DefaultChannel string
 	Annotations    map[string]string
 
 	CSV *operatorsv1alpha1.ClusterServiceVersion
-	// CRDs are those of apiextensions.k8s.io/v1. Others, which Kubernetes removed in 1.22, are among the Objects only.
+	// CRDs are the definitions of apiextensions.k8s.io/v1. Definitions of v1beta1, which Kubernetes removed in 1.22,
+	// are only in Objects.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// Objects are all manifests, in the order of their files and of the documents in those.
+	// Objects are all manifests, ordered by file and then by document within a file.
 	Objects []*Object
 
-	// Dependencies and Properties are those of metadata/dependencies.yaml and metadata/properties.yaml.
-	Dependencies []registryv1.Property
-	Properties   []registryv1.Property
+	// Dependencies and Properties come from metadata/dependencies.yaml and metadata/properties.yaml.
+	Dependencies []Property
+	Properties   []Property
 
-	// values counts the keys and values of the manifests.
-	values int
-	// reduce, if set, is applied to each object as soon as it is read.
+	// valueCount counts the keys and values of the manifests.
+	valueCount int
+	// reduce, if set, replaces each object directly after it is read.
 	reduce func(*Object) *Object
 }
 
-// Manifests returns all manifests as JSON, as a catalog carries them. It is an error if objects of the bundle were
-// reduced.
+// Manifests returns all manifests as JSON, in the form that a catalog contains. It returns an error if objects of the
+// bundle are reduced.
 func (b *Bundle) Manifests() ([][]byte, error) {
 	out := make([][]byte, 0, len(b.Objects))
 	for _, o := range b.Objects {
@@ -88,13 +89,14 @@ func (b *Bundle) Manifests() ([][]byte, error) {
 	return out, nil
 }
 
-// CSVObject returns the manifest that CSV was read from.
-func (b *Bundle) CSVObject() *Object { return b.object(kindCSV, b.Name) }
+// CSVObject returns the manifest that contains the ClusterServiceVersion.
+func (b *Bundle) CSVObject() *Object { return b.findObject(kindCSV, b.Name) }
 
-// CRDObject returns the manifest that a CRD was read from, and nil if there is none of that name.
-func (b *Bundle) CRDObject(name string) *Object { return b.object(kindCRD, name) }
+// CRDObject returns the manifest of the CustomResourceDefinition with the given name, or nil if there is none.
+func (b *Bundle) CRDObject(name string) *Object { return b.findObject(kindCRD, name) }
 
-func (b *Bundle) object(kind, name string) *Object {
+// findObject returns the manifest with the given kind and name, or nil if there is none.
+func (b *Bundle) findObject(kind, name string) *Object {
 	i := slices.IndexFunc(b.Objects, func(o *Object) bool { return o.GetKind() == kind && o.GetName() == name })
 	if i < 0 {
 		return nil
@@ -102,18 +104,18 @@ func (b *Bundle) object(kind, name string) *Object {
 	return b.Objects[i]
 }
 
-// FromManifests returns the bundle of manifests, JSON or YAML, as a catalog or an image has them: each is one object.
-// The annotations may be nil. Errors wrap ErrNotBundle or ErrTooLarge.
+// FromManifests parses a bundle from manifests in JSON or YAML, as catalogs and images contain them; each manifest is
+// one object. annotations may be nil. Errors wrap ErrNotBundle or ErrTooLarge.
 func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, error) {
 	b := &Bundle{Annotations: maps.Clone(annotations)}
 	return b, b.addManifests(manifests)
 }
 
-// FromStream is FromManifests for YAML documents one after another. Each counts as a file of its own, and lines count
-// from the beginning of the stream.
+// FromStream parses a bundle from a stream of YAML documents. Each document counts as a separate file, and line numbers
+// count from the beginning of the stream. Errors wrap ErrNotBundle or ErrTooLarge.
 func FromStream(text []byte) (*Bundle, error) {
 	b := &Bundle{}
-	err := eachDocument(text, func(line int, document []byte) error {
+	err := visitDocuments(text, func(line int, document []byte) error {
 		return b.addDocument(fmt.Sprintf("manifests/%d", len(b.Objects)), line, document)
 	})
 	if err != nil {
@@ -122,11 +124,11 @@ func FromStream(text []byte) (*Bundle, error) {
 	return b, b.assemble()
 }
 
-// RightsOf is FromManifests for those who judge what a bundle may do, in less memory. Objects of kinds that give no
-// rights by what they say have no more than their apiVersion, kind and name, and there are no CRDs.
-func RightsOf(manifests [][]byte) (*Bundle, error) {
+// ParseForRights parses a bundle as FromManifests does, but keeps only the data that Rights needs, to save memory.
+// Objects whose content gives no rights are reduced to apiVersion, kind and name, and CRDs is empty.
+func ParseForRights(manifests [][]byte) (*Bundle, error) {
 	b := &Bundle{reduce: func(o *Object) *Object {
-		if givesRights(o) {
+		if canGiveRights(o) {
 			return o
 		}
 		return o.Reduced(map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(),
@@ -135,12 +137,13 @@ func RightsOf(manifests [][]byte) (*Bundle, error) {
 	return b, b.addManifests(manifests)
 }
 
-func givesRights(o *Object) bool {
+// canGiveRights reports whether the content of an object can give rights to the operator.
+func canGiveRights(o *Object) bool {
 	return o.IsRBAC() || slices.Contains([]string{kindCSV, "ServiceAccount", kindSecret, kindServiceMonitor,
 		kindPriorityClass}, o.GetKind())
 }
 
-// addManifests reads all of a bundle.
+// addManifests parses all manifests of a bundle and adds them to the bundle.
 func (b *Bundle) addManifests(manifests [][]byte) error {
 	for i, text := range manifests {
 		if err := b.addDocument(fmt.Sprintf("manifests/%d", i), 1, text); err != nil {
@@ -150,8 +153,8 @@ func (b *Bundle) addManifests(manifests [][]byte) error {
 	return b.assemble()
 }
 
-// CheckCSV returns an error that wraps ErrTooLarge if a ClusterServiceVersion, as JSON or YAML, has too many values to
-// be decoded into its type.
+// CheckCSV returns an error that wraps ErrTooLarge if a ClusterServiceVersion, as JSON or YAML, has more than
+// MaxCSVValues keys and values. Decoding a larger one into its type takes too much memory.
 func CheckCSV(text []byte) error {
 	if untrusted.Values(text) > MaxCSVValues {
 		return fmt.Errorf("%w: its %s has more than %d keys and values", ErrTooLarge, kindCSV, MaxCSVValues)
@@ -159,11 +162,11 @@ func CheckCSV(text []byte) error {
 	return nil
 }
 
-// assemble fills what follows from the objects and annotations.
+// assemble sets the fields that are derived from the objects and the annotations. It returns an error if there is not
+// exactly one valid ClusterServiceVersion.
 func (b *Bundle) assemble() error {
-	b.Package, b.DefaultChannel = b.Annotations[registryv1.AnnotationPackage],
-		b.Annotations[registryv1.AnnotationDefaultChannel]
-	for channel := range strings.SplitSeq(b.Annotations[registryv1.AnnotationChannels], ",") {
+	b.Package, b.DefaultChannel = b.Annotations[AnnotationPackage], b.Annotations[AnnotationDefaultChannel]
+	for channel := range strings.SplitSeq(b.Annotations[AnnotationChannels], ",") {
 		if channel = strings.TrimSpace(channel); channel != "" {
 			b.Channels = append(b.Channels, channel)
 		}
@@ -171,12 +174,12 @@ func (b *Bundle) assemble() error {
 	for _, o := range b.Objects {
 		var err error
 		switch gvk := o.GroupVersionKind(); {
-		case gvk.Kind == kindCSV: // OLM and opm find it by its kind, whatever its apiVersion
+		case gvk.Kind == kindCSV: // OLM and opm ignore the apiVersion
 			err = b.addCSV(o)
-		case b.reduce != nil: // has no definitions
+		case b.reduce != nil: // a reduced bundle has no CRDs
 		case gvk.Kind == kindCRD && gvk.GroupVersion() == apiextensionsv1.SchemeGroupVersion:
 			crd := &apiextensionsv1.CustomResourceDefinition{}
-			err = o.into(crd)
+			err = o.decodeInto(crd)
 			b.CRDs = append(b.CRDs, crd)
 		}
 		if err != nil {
@@ -185,16 +188,16 @@ func (b *Bundle) assemble() error {
 	}
 	if b.CSV == nil {
 		return fmt.Errorf("%w: it has no %s among its manifests (%s)", ErrNotBundle, kindCSV,
-			cmp.Or(phrase.First(b.files(), maxNamedFiles), "there are none"))
+			cmp.Or(phrase.First(b.listFiles(), maxNamedFiles), "there are none"))
 	}
 	return nil
 }
 
-// maxNamedFiles bounds how many files an error names.
+// maxNamedFiles is the maximum number of files that an error names.
 const maxNamedFiles = 5
 
-// files are those that the objects were read from.
-func (b *Bundle) files() []string {
+// listFiles returns the files that the objects were read from, in their order.
+func (b *Bundle) listFiles() []string {
 	var out []string
 	for _, o := range b.Objects {
 		out = append(out, o.File)
@@ -202,6 +205,8 @@ func (b *Bundle) files() []string {
 	return slices.Compact(out)
 }
 
+// addCSV decodes the ClusterServiceVersion and sets the fields that come from it. It returns an error for a second
+// ClusterServiceVersion, and for one that is too large or has no name or no valid version.
 func (b *Bundle) addCSV(o *Object) error {
 	if b.CSV != nil {
 		return fmt.Errorf("%w: it has two of kind %s, %s in %s and %s in %s", ErrNotBundle, kindCSV,
@@ -217,7 +222,7 @@ func (b *Bundle) addCSV(o *Object) error {
 		return err
 	}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := o.into(csv); err != nil {
+	if err := o.decodeInto(csv); err != nil {
 		return err
 	}
 	if csv.Name == "" {
@@ -227,7 +232,8 @@ func (b *Bundle) addCSV(o *Object) error {
 	return nil
 }
 
-func (o *Object) into(typed any) error {
+// decodeInto decodes the object into a pointer to a typed API object. Errors wrap ErrNotBundle.
+func (o *Object) decodeInto(typed any) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
 		return fmt.Errorf("%w: %s: decode %s %q: %w", ErrNotBundle, o.File, o.GetKind(), o.GetName(), err)
 	}

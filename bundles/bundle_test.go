@@ -16,7 +16,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 const (
@@ -109,8 +109,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestOtherAPIVersions: OLM and opm find the ClusterServiceVersion by its kind, and versions whose authors wrote
-// another apiVersion were published and installed.
+// TestOtherAPIVersions checks bundles with another apiVersion, which were published and installed: OLM and opm find the
+// ClusterServiceVersion by its kind.
 func TestOtherAPIVersions(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "binding.operators.coreos.com/v1alpha1"} {
 		b, err := bundles.Read(bundleFS(map[string]string{
@@ -125,7 +125,7 @@ func TestOtherAPIVersions(t *testing.T) {
 	}
 }
 
-// TestWholeNumbersStayWhole: a bound may be larger than what a float holds exactly.
+// TestWholeNumbersStayWhole checks a bound that is larger than the integers that a float represents exactly.
 func TestWholeNumbersStayWhole(t *testing.T) {
 	const bound = "9223372036854775807"
 	for name, text := range map[string]string{
@@ -189,7 +189,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestAliasBombs has a bomb of 16 KiB, which would become 16 MiB, in each file of a bundle.
+// TestAliasBombs puts a YAML alias bomb, which expands from 16 KiB to 16 MiB, into each file of a bundle.
 func TestAliasBombs(t *testing.T) {
 	for file, text := range map[string]string{
 		"metadata/annotations.yaml":  annotations,
@@ -202,14 +202,15 @@ func TestAliasBombs(t *testing.T) {
 		untrustedtest.Bound(t, 0, 4<<20, 0, func() {
 			_, err := bundles.Read(files)
 			if !errors.Is(err, bundles.ErrNotBundle) ||
-				!strings.Contains(err.Error(), "with what its aliases stand for") {
+				!strings.Contains(err.Error(), "with its aliases expanded") {
 				t.Errorf("%s: got %v", file, err)
 			}
 		})
 	}
 }
 
-// TestManyValues has manifests that are small each, and too many together, and a ClusterServiceVersion with too many.
+// TestManyValues has many small manifests with too many values in total, and a ClusterServiceVersion with too
+// many values.
 func TestManyValues(t *testing.T) {
 	many := map[string]string{}
 	for i := range 4 {
@@ -227,19 +228,19 @@ func TestManyValues(t *testing.T) {
 	}
 }
 
-// largeCSV has so many Deployments, each of which is "{}" as text and 920 bytes in memory.
+// largeCSV returns a CSV with many Deployments, each of which is "{}" as text and 920 bytes in memory.
 func largeCSV(deployments int) string {
 	return `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1.0.0"},` +
 		`"spec":{"version":"1.0.0","install":{"spec":{"deployments":[` + strings.Repeat("{},", deployments-1) + "{}]}}}}"
 }
 
-// largeCRD has so many schemas, each of which is "{}" as text and 512 bytes in memory.
+// largeCRD returns a CRD with many schemas, each of which is "{}" as text and 512 bytes in memory.
 func largeCRD(schemas int) string {
 	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"c"},"spec":` +
 		`{"versions":[{"schema":{"openAPIV3Schema":{"allOf":[` + strings.Repeat("{},", schemas-1) + "{}]}}}]}}"
 }
 
-// TestWorstBundles are as large as is just permitted, and of what takes the most memory.
+// TestWorstBundles reads bundles of the maximum size with the values that need the most memory.
 func TestWorstBundles(t *testing.T) {
 	small := largeCSV(1)
 	for name, test := range map[string]struct {
@@ -264,7 +265,7 @@ func TestWorstBundles(t *testing.T) {
 				}
 			})
 			untrustedtest.BoundPeak(t, test.rights, func() {
-				if _, err := bundles.RightsOf(manifests); err != nil {
+				if _, err := bundles.ParseForRights(manifests); err != nil {
 					t.Error(err)
 				}
 			})
@@ -272,12 +273,12 @@ func TestWorstBundles(t *testing.T) {
 	}
 }
 
-// TestRightsOf finds the same rights as in the whole bundle, and the names of everything else.
+// TestRightsOf finds the same rights as in the whole bundle, and the names of all other objects.
 func TestRightsOf(t *testing.T) {
-	// OLM knows a Role by its kind.
+	// OLM identifies a Role by its kind.
 	const role = `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"r"},"rules":[{"x":1}]}`
 	const config = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"data":{"x":"y"}}`
-	b, err := bundles.RightsOf([][]byte{[]byte(largeCSV(2)), []byte(role), []byte(config), []byte(largeCRD(2))})
+	b, err := bundles.ParseForRights([][]byte{[]byte(largeCSV(2)), []byte(role), []byte(config), []byte(largeCRD(2))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +297,7 @@ func TestRightsOf(t *testing.T) {
 	}
 }
 
-// Some bundles name their folders from the root of the image.
+// Some bundles name their folders relative to the root of the image.
 func TestReadFromTheRoot(t *testing.T) {
 	text := strings.ReplaceAll(annotations, ": manifests/", ": /manifests/")
 	b, err := bundles.Read(bundleFS(map[string]string{"metadata/annotations.yaml": text}))
@@ -305,7 +306,7 @@ func TestReadFromTheRoot(t *testing.T) {
 	}
 }
 
-// TestRealBundles reads what other projects published.
+// TestRealBundles reads bundles of other projects.
 func TestRealBundles(t *testing.T) {
 	for _, name := range bundletest.Names(t) {
 		b, err := bundles.Read(bundletest.Files(t, name))

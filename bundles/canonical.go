@@ -11,17 +11,18 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Manifest is an object of a bundle in a form that all decoders read alike.
+// Manifest is an object of a bundle in a form that all decoders read in the same way.
 type Manifest struct {
 	Kind string
 	Name string
-	// JSON has sorted fields, each once, and no white space.
+	// JSON has sorted fields, each only once, and no white space.
 	JSON []byte
 }
 
-// Canonical decodes manifests, JSON or YAML, one by one, and encodes what was decoded. Whoever judges a bundle and
-// passes it on does both with the result. Errors wrap ErrNotBundle.
-func Canonical(manifests [][]byte) ([]Manifest, error) {
+// Canonicalize decodes each manifest, which is JSON or YAML, and encodes the result as JSON. Code that checks a bundle
+// and then passes the manifests on must use this result for both, so that the receiver reads what was checked. Empty
+// manifests are omitted. Errors wrap ErrNotBundle.
+func Canonicalize(manifests [][]byte) ([]Manifest, error) {
 	out := make([]Manifest, 0, len(manifests))
 	for i, text := range manifests {
 		o, err := parseObject(fmt.Sprintf("manifests/%d", i), 1, text)
@@ -40,9 +41,10 @@ func Canonical(manifests [][]byte) ([]Manifest, error) {
 	return out, nil
 }
 
-// IsCSV tells whether a manifest, as JSON, is a ClusterServiceVersion: by its kind, as OLM does it.
+// IsCSV reports whether a manifest, as JSON, is a ClusterServiceVersion. As in OLM, only the kind counts.
 func IsCSV(manifest []byte) bool {
-	// Most manifests are large and none, which their text tells: a kind is written in full there, or with an escape.
+	// Decoding is slow for large manifests, and most are not CSVs. The text of a CSV contains the kind, either in full
+	// or with an escape.
 	if !bytes.Contains(manifest, []byte(kindCSV)) && !bytes.Contains(manifest, []byte(`\u`)) {
 		return false
 	}

@@ -1,9 +1,11 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundles reads one version of an operator as its author ships it: a registry+v1 bundle, that is a folder of
-// manifests with a ClusterServiceVersion among them, and a folder of metadata.
+// Package bundles reads one version of an operator in the form in which its author publishes it. This is a registry+v1
+// bundle: a folder of manifests, including a ClusterServiceVersion, and a folder of metadata. The package also has
+// definitions for code that reads bundles from catalogs: the types of properties, the form of a version in a bundle
+// name, and the maximum size of a bundle.
 //
-// It is pure: files or manifests come in, a Bundle goes out. It judges nothing beyond what makes a bundle readable;
-// that is for package lint. It knows no registry; that is for package oci of the catalogs.
+// Input are files or manifests, output is a Bundle. The package checks only that a bundle is readable; package lint
+// checks the content. It must not access registries; package oci of the catalogs does this.
 package bundles

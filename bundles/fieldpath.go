@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// FieldPath writes a path as Kubernetes does: spec.versions[0].schema. Names with a dot or a slash are put in brackets:
-// metadata.annotations[a.b/c].
+// FieldPath formats a path of field names and list indexes as Kubernetes does: spec.versions[0].schema. Names with a
+// dot or a slash are put in brackets: metadata.annotations[a.b/c].
 func FieldPath(path ...any) string {
 	var text strings.Builder
 	for _, part := range path {

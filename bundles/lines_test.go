@@ -12,7 +12,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// TestLinesCountFromTheFile has a file of several documents, of which the second is wrong, also as a stream.
+// TestLinesCountFromTheFile reads several documents, the second of which is wrong, from a file and from a stream.
 func TestLinesCountFromTheFile(t *testing.T) {
 	const annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: a}"
 	const first = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n--- # next\n"

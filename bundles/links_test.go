@@ -13,7 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// A link may lead out of the bundle. No image has one, so what was read would not be what is published.
+// A link can lead out of the bundle. Images contain no links, so the published content would differ.
 func TestLinksAreRefused(t *testing.T) {
 	for _, name := range []string{"metadata", "metadata/annotations.yaml", "metadata/dependencies.yaml", "manifests"} {
 		dir := filepath.Join(t.TempDir(), "bundle")

@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// To open a named pipe waits for somebody who writes to it, for ever.
+// Opening a named pipe blocks until a process writes to it.
 func TestNamedPipesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, bundleFS(nil)); err != nil {

@@ -16,11 +16,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
-// ManifestsDir and MetadataDir are the two folders of a bundle.
+// ManifestsDir and MetadataDir are the names of the two folders of a bundle.
 const (
 	ManifestsDir = "manifests"
 	MetadataDir  = "metadata"
@@ -29,27 +28,29 @@ const (
 	dependenciesFile = MetadataDir + "/dependencies.yaml"
 	propertiesFile   = MetadataDir + "/properties.yaml"
 
-	// MaxBytes bounds the files of one bundle. What OLM can install is well below.
+	// MaxBytes is the maximum size of all files of a bundle. Bundles that OLM can install are much smaller.
 	MaxBytes = 32 << 20
-	// MaxValues bounds the keys and values of all manifests of one bundle. A value takes up to 350 bytes in a
-	// definition, as each schema is a large structure. Published bundles have some ten thousand values.
+	// MaxValues is the maximum number of keys and values in all manifests of a bundle. It bounds the memory: a value
+	// takes up to 350 bytes in a CRD, because each schema is a large structure. Published bundles have about ten
+	// thousand values.
 	MaxValues = 300_000
-	// MaxCSVValues bounds those of a ClusterServiceVersion, where a value takes up to 600 bytes.
+	// MaxCSVValues is the maximum number of keys and values in a ClusterServiceVersion, where a value takes up to
+	// 600 bytes.
 	MaxCSVValues = 80_000
 )
 
-// Read reads a bundle folder. Errors wrap ErrNotBundle or ErrTooLarge, or are those of the file system.
+// Read reads a bundle folder. Errors wrap ErrNotBundle or ErrTooLarge, or are errors of the file system.
 func Read(fsys fs.FS) (*Bundle, error) {
-	r := reader{fs: fsys, left: MaxBytes}
+	r := reader{fs: fsys, remaining: MaxBytes}
 	b := &Bundle{}
 	var err error
-	if b.Annotations, err = r.annotations(); err != nil {
+	if b.Annotations, err = r.readAnnotations(); err != nil {
 		return nil, err
 	}
 	folder := ManifestsFolder(b.Annotations)
 	if !fs.ValidPath(folder) {
 		return nil, fmt.Errorf("%w: %s: %s is %q, which is no folder of the bundle", ErrNotBundle, annotationsFile,
-			registryv1.AnnotationManifests, folder)
+			AnnotationManifests, folder)
 	}
 	if err := refuseLinks(fsys, folder); err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func Read(fsys fs.FS) (*Bundle, error) {
 			continue
 		}
 		file := path.Join(folder, e.Name())
-		text, err := r.regular(file)
+		text, err := r.readRegular(file)
 		if err != nil {
 			return nil, err
 		}
@@ -71,10 +72,10 @@ func Read(fsys fs.FS) (*Bundle, error) {
 			return nil, err
 		}
 	}
-	if b.Dependencies, err = r.typed(dependenciesFile, "dependencies"); err != nil {
+	if b.Dependencies, err = r.readProperties(dependenciesFile, "dependencies"); err != nil {
 		return nil, err
 	}
-	if b.Properties, err = r.typed(propertiesFile, "properties"); err != nil {
+	if b.Properties, err = r.readProperties(propertiesFile, "properties"); err != nil {
 		return nil, err
 	}
 	if err := b.assemble(); err != nil {
@@ -83,25 +84,25 @@ func Read(fsys fs.FS) (*Bundle, error) {
 	return b, nil
 }
 
-// ManifestsFolder is the folder of the manifests, as the annotations of a bundle name it. Some name it from the root of
-// the image, as /manifests/.
+// ManifestsFolder returns the folder of the manifests that the annotations of a bundle name, or the default folder.
+// Some bundles name the folder relative to the root of the image, as /manifests/; the leading slash is removed.
 func ManifestsFolder(annotations map[string]string) string {
-	return path.Clean(cmp.Or(strings.TrimLeft(annotations[registryv1.AnnotationManifests], "/"), ManifestsDir))
+	return path.Clean(cmp.Or(strings.TrimLeft(annotations[AnnotationManifests], "/"), ManifestsDir))
 }
 
-// IsManifest tells by its name whether OLM takes a file in the folder of manifests for a manifest.
+// IsManifest reports whether a file in the folder of manifests is a manifest, by the extension of its name.
 func IsManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-// reader reads files within one bound.
+// reader reads files up to a total size.
 type reader struct {
-	fs   fs.FS
-	left int64
+	fs        fs.FS
+	remaining int64
 }
 
-// Open opens a regular file of a bundle. The error of anything else wraps ErrNotBundle: to open a named pipe
-// would wait for whoever writes to it, and a link, also of a folder, may lead out of the bundle.
+// Open opens a regular file of a bundle. For any other type of file the error wraps ErrNotBundle: opening a named pipe
+// blocks until a process writes to it, and a link, also of a parent folder, can lead out of the bundle.
 func Open(files fs.FS, name string) (fs.File, error) {
 	if err := refuseLinks(files, path.Dir(name)); err != nil {
 		return nil, err
@@ -111,15 +112,15 @@ func Open(files fs.FS, name string) (fs.File, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, linkError(name)
+		return nil, newLinkError(name)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%w: %s is not a regular file", ErrNotBundle, name)
 	}
-	return open(files, name)
+	return openRegular(files, name)
 }
 
-// open opens what is known to be a regular file.
-func open(files fs.FS, name string) (fs.File, error) {
+// openRegular opens a file without checks. The caller must have checked that it is a regular file.
+func openRegular(files fs.FS, name string) (fs.File, error) {
 	f, err := files.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
@@ -127,55 +128,60 @@ func open(files fs.FS, name string) (fs.File, error) {
 	return f, nil
 }
 
-// refuseLinks refuses a name of which the last part or a folder before it is a link.
+// refuseLinks returns an error if the file or one of its parent folders is a link.
 func refuseLinks(files fs.FS, name string) error {
 	for part := name; part != "." && part != "/"; part = path.Dir(part) {
 		if info, err := fs.Lstat(files, part); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return linkError(part)
+			return newLinkError(part)
 		}
 	}
 	return nil
 }
 
-func linkError(name string) error {
+// newLinkError returns the error for a link in a bundle.
+func newLinkError(name string) error {
 	return fmt.Errorf("%w: %s is a link: a bundle has files only", ErrNotBundle, name)
 }
 
-func (r *reader) file(name string) ([]byte, error) {
+// readFile checks that a file of the bundle is regular and not behind a link, and reads it.
+func (r *reader) readFile(name string) ([]byte, error) {
 	f, err := Open(r.fs, name)
 	if err != nil {
 		return nil, err
 	}
-	return r.content(f, name)
+	return r.readContent(f, name)
 }
 
-// regular reads what is known to be a regular file, in a folder that is no link: to ask again takes as long as to read.
-func (r *reader) regular(name string) ([]byte, error) {
-	f, err := open(r.fs, name)
+// readRegular reads a file without checks. The caller must have checked that it is a regular file in a folder that is
+// not a link; a second check would take as long as reading.
+func (r *reader) readRegular(name string) ([]byte, error) {
+	f, err := openRegular(r.fs, name)
 	if err != nil {
 		return nil, err
 	}
-	return r.content(f, name)
+	return r.readContent(f, name)
 }
 
-func (r *reader) content(f fs.File, name string) ([]byte, error) {
+// readContent reads and closes a file. It returns an error that wraps ErrTooLarge if the total size exceeds the limit.
+func (r *reader) readContent(f fs.File, name string) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	var text bytes.Buffer
-	if info, err := f.Stat(); err == nil { // then it is read at once
-		text.Grow(int(min(info.Size(), r.left)) + bytes.MinRead)
+	if info, err := f.Stat(); err == nil { // one allocation is enough
+		text.Grow(int(min(info.Size(), r.remaining)) + bytes.MinRead)
 	}
-	if _, err := text.ReadFrom(io.LimitReader(f, r.left+1)); err != nil {
+	if _, err := text.ReadFrom(io.LimitReader(f, r.remaining+1)); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	r.left -= int64(text.Len())
-	if r.left < 0 {
+	r.remaining -= int64(text.Len())
+	if r.remaining < 0 {
 		return nil, fmt.Errorf("%w: its files have more than %d MiB", ErrTooLarge, MaxBytes>>20)
 	}
 	return text.Bytes(), nil
 }
 
-func (r *reader) annotations() (map[string]string, error) {
-	text, err := r.file(annotationsFile)
+// readAnnotations reads metadata/annotations.yaml and checks that it names a package and has the right media type.
+func (r *reader) readAnnotations() (map[string]string, error) {
+	text, err := r.readFile(annotationsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: it has no %s", ErrNotBundle, annotationsFile)
 	}
@@ -188,20 +194,20 @@ func (r *reader) annotations() (map[string]string, error) {
 	if err := untrusted.Unmarshal(text, &in); err != nil {
 		return nil, fmt.Errorf("%w: decode %s: %w: %w", ErrNotBundle, annotationsFile, ErrSyntax, err)
 	}
-	if in.Annotations[registryv1.AnnotationPackage] == "" {
-		return nil, fmt.Errorf("%w: %s lacks %s", ErrNotBundle, annotationsFile, registryv1.AnnotationPackage)
+	if in.Annotations[AnnotationPackage] == "" {
+		return nil, fmt.Errorf("%w: %s lacks %s", ErrNotBundle, annotationsFile, AnnotationPackage)
 	}
-	// Many old bundles say no more than their package and channels.
-	if have := cmp.Or(in.Annotations[registryv1.AnnotationMediaType],
-		registryv1.MediaType); have != registryv1.MediaType {
-		return nil, fmt.Errorf("%w: its media type is %q, not %q", ErrNotBundle, have, registryv1.MediaType)
+	// Many old bundles have no media type.
+	mediaType := cmp.Or(in.Annotations[AnnotationMediaType], MediaType)
+	if mediaType != MediaType {
+		return nil, fmt.Errorf("%w: its media type is %q, not %q", ErrNotBundle, mediaType, MediaType)
 	}
 	return in.Annotations, nil
 }
 
-// typed reads a file of typed values, which need not exist.
-func (r *reader) typed(name, field string) ([]registryv1.Property, error) {
-	text, err := r.file(name)
+// readProperties returns the list of properties in the given field of a file; nil if the file does not exist.
+func (r *reader) readProperties(name, field string) ([]Property, error) {
+	text, err := r.readFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -212,33 +218,34 @@ func (r *reader) typed(name, field string) ([]registryv1.Property, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: decode %s: %w: %w", ErrNotBundle, name, ErrSyntax, err)
 	}
-	var in map[string][]registryv1.Property
+	var in map[string][]Property
 	if err := json.Unmarshal(asJSON, &in); err != nil {
 		return nil, fmt.Errorf("%w: decode %s: %w", ErrNotBundle, name, err)
 	}
 	return in[field], nil
 }
 
-// addFile adds the documents of a manifest file.
+// addFile adds all objects of a manifest file.
 func (b *Bundle) addFile(file string, text []byte) error {
-	return eachDocument(text, func(line int, document []byte) error { return b.addDocument(file, line, document) })
+	return visitDocuments(text, func(line int, document []byte) error { return b.addDocument(file, line, document) })
 }
 
-// eachDocument visits the documents of a file with the lines they begin on.
-func eachDocument(text []byte, visit func(line int, document []byte) error) error {
+// visitDocuments calls visit for each document of a file, with the line on which the document begins, from 1.
+func visitDocuments(text []byte, visit func(line int, document []byte) error) error {
 	line := 1
-	for _, document := range split(text) {
+	for _, document := range splitDocuments(text) {
 		if err := visit(line, document); err != nil {
 			return err
 		}
-		line += bytes.Count(document, []byte("\n")) + 1 // the separator
+		line += bytes.Count(document, []byte("\n")) + 1 // plus the separator line
 	}
 	return nil
 }
 
-// addDocument adds the object of a document, if there is one.
+// addDocument parses a document and adds its object; an empty document is ignored. The error wraps ErrTooLarge if the
+// bundle then has more than MaxValues values. If b.reduce is set, the reduced object is added.
 func (b *Bundle) addDocument(file string, line int, text []byte) error {
-	if b.values += untrusted.Values(text); b.values > MaxValues {
+	if b.valueCount += untrusted.Values(text); b.valueCount > MaxValues {
 		return fmt.Errorf("%w: its manifests have more than %d keys and values", ErrTooLarge, MaxValues)
 	}
 	o, err := parseObject(file, line, text)
@@ -252,18 +259,18 @@ func (b *Bundle) addDocument(file string, line int, text []byte) error {
 	return nil
 }
 
-var separator = regexp.MustCompile(`^---(\s+#.*)?\s*$`)
+var separatorPattern = regexp.MustCompile(`^---(\s+#.*)?\s*$`)
 
-// split cuts a YAML file at its separator lines, which may have a comment.
-func split(text []byte) [][]byte {
+// splitDocuments splits a YAML file at its separator lines, which can have a comment.
+func splitDocuments(text []byte) [][]byte {
 	var documents [][]byte
-	start, at := 0, 0
+	start, position := 0, 0
 	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte("---")) && separator.Match(line) {
-			documents = append(documents, text[start:at])
-			start = at + len(line)
+		if bytes.HasPrefix(line, []byte("---")) && separatorPattern.Match(line) {
+			documents = append(documents, text[start:position])
+			start = position + len(line)
 		}
-		at += len(line)
+		position += len(line)
 	}
 	return append(documents, text[start:])
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// TestRights: what comes with a bundle, from where, who has it and in which scope.
+// TestRights checks the rights of bundles with their sources, holders and scopes.
 func TestRights(t *testing.T) {
 	const (
 		pods    = `{apiGroups: [""], resources: [pods], verbs: [get]}`
 		rbac    = "rbac.authorization.k8s.io/v1"
 		binds   = "subjects: [{kind: ServiceAccount, name: a}, {kind: Group, name: g}]"
-		nowhere = "which is not the bundle's"
+		nowhere = "which is not in the bundle"
 	)
 	// csv is one whose spec and strategy have more fields.
 	csv := func(spec, strategy string) string {
@@ -142,7 +142,7 @@ func TestRights(t *testing.T) {
 			}
 			for from, read := range map[string]func([][]byte) (*bundles.Bundle, error){
 				"whole":                        func(m [][]byte) (*bundles.Bundle, error) { return bundles.FromManifests(m, nil) },
-				"reduced to what gives rights": bundles.RightsOf,
+				"reduced to what gives rights": bundles.ParseForRights,
 			} {
 				b, err := read(manifests)
 				if err != nil {
@@ -168,14 +168,14 @@ func inWords(r bundles.Right) string {
 	if r.Unknown != "" {
 		what = "unknown, " + r.Unknown
 	}
-	text := fmt.Sprintf("%s: %s, %s", r.From(), what, r.Scope)
+	text := fmt.Sprintf("%s: %s, %s", r.FormatSource(), what, r.Scope)
 	for _, h := range r.Holders {
 		text += fmt.Sprintf("; %s %s %s", h.Kind, h.Name, h.Scope)
 	}
 	return text
 }
 
-// TestPlacesOfRights: each right says where it stands.
+// TestPlacesOfRights checks the place of each right in its file.
 func TestPlacesOfRights(t *testing.T) {
 	b, err := bundles.FromManifests([][]byte{[]byte(`apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
@@ -205,7 +205,7 @@ roleRef: {kind: ClusterRole, name: cluster-admin}
 	}
 	got := map[string]int{}
 	for _, r := range b.Rights() {
-		got[r.From()] = r.Object.Position(r.Path...)
+		got[r.FormatSource()] = r.Object.Position(r.Path...)
 	}
 	want := map[string]int{"permissions of service account a": 18, "ClusterRoleBinding r": 4, "webhook w": 11,
 		"owned API things": 6}
@@ -214,7 +214,7 @@ roleRef: {kind: ClusterRole, name: cluster-admin}
 	}
 }
 
-// TestAccounts: an account counts once, from wherever the bundle names it.
+// TestAccounts checks that an account counts once, independent of its source.
 func TestAccounts(t *testing.T) {
 	const head = "{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: e.v1}, " +
 		"spec: {install: {strategy: deployment, spec: {"
@@ -237,7 +237,7 @@ func TestAccounts(t *testing.T) {
 			for _, o := range tc.others {
 				manifests = append(manifests, []byte(o))
 			}
-			b, err := bundles.RightsOf(manifests)
+			b, err := bundles.ParseForRights(manifests)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// header is the type of what all objects have.
-var header = reflect.TypeFor[metav1.PartialObjectMetadata]()
+// headerType is the type of the fields that all objects have.
+var headerType = reflect.TypeFor[metav1.PartialObjectMetadata]()
 
-// rightsTypes are the types of what gives rights. OLM knows them by their kind, whatever the apiVersion is.
+// rightsTypes maps the kinds of objects that give rights to their types. OLM uses the kind and ignores the apiVersion.
 var rightsTypes = map[string]reflect.Type{
 	kindCSV:              reflect.TypeFor[operatorsv1alpha1.ClusterServiceVersion](),
 	"Role":               reflect.TypeFor[rbacv1.Role](),
@@ -31,24 +31,27 @@ var rightsTypes = map[string]reflect.Type{
 	kindSecret:           reflect.TypeFor[corev1.Secret](),
 }
 
-// Misspelt returns a field of an object that gives rights, as a path, that only OLM takes for a known one; empty where
-// there is none. OLM decodes with encoding/json, for which "Rules" is "rules" too; Objects are decoded as the API
-// server does it. No object is read of which that is so for its kind, apiVersion or metadata.
-func (o *Object) Misspelt() string {
+// FindMisspeltField returns the path of a field with a wrong letter case, in an object that gives rights; empty if
+// there is none. OLM decodes with encoding/json, which treats "Rules" as "rules". The API server ignores such a
+// field, and so does this package. A wrong letter case in kind, apiVersion or metadata is already an error when a
+// bundle is read.
+func (o *Object) FindMisspeltField() string {
 	t, ok := rightsTypes[o.GetKind()]
 	if !ok {
 		return ""
 	}
-	return misspeltIn(o.Object, t)
+	return findMisspeltField(o.Object, t)
 }
 
-var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+var unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 
-func misspeltIn(value any, t reflect.Type) string {
+// findMisspeltField returns the path of the first field in value whose name differs from a field of type t in its
+// letter case only. Types with their own JSON decoder are skipped.
+func findMisspeltField(value any, t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Implements(unmarshaler) || reflect.PointerTo(t).Implements(unmarshaler) {
+	if t.Implements(unmarshalerType) || reflect.PointerTo(t).Implements(unmarshalerType) {
 		return ""
 	}
 	switch v := value.(type) {
@@ -57,41 +60,44 @@ func misspeltIn(value any, t reflect.Type) string {
 			return ""
 		}
 		for _, item := range v {
-			if found := misspeltIn(item, t.Elem()); found != "" {
+			if found := findMisspeltField(item, t.Elem()); found != "" {
 				return found
 			}
 		}
 	case map[string]any:
-		return misspeltKey(v, t)
+		return findMisspeltKey(v, t)
 	}
 	return ""
 }
 
-func misspeltKey(object map[string]any, t reflect.Type) string {
-	var known map[string]reflect.Type
+// findMisspeltKey returns the path of the first field below a JSON object whose name differs from a field of type t in
+// its letter case only; empty if there is none. t is a struct or a map.
+func findMisspeltKey(object map[string]any, t reflect.Type) string {
+	var fields map[string]reflect.Type // nil if t is a map
 	if t.Kind() == reflect.Struct {
-		known = fieldsOf(t)
+		fields = listFields(t)
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		inner, ok := known[key]
+		fieldType, ok := fields[key]
 		if t.Kind() == reflect.Map {
-			inner, ok = t.Elem(), true
+			fieldType, ok = t.Elem(), true // a map can have any key
 		}
 		if !ok {
-			if isSimilar(known, key) {
+			if isSimilar(fields, key) {
 				return key
 			}
 			continue
 		}
-		if found := misspeltIn(object[key], inner); found != "" {
+		if found := findMisspeltField(object[key], fieldType); found != "" {
 			return key + "." + found
 		}
 	}
 	return ""
 }
 
-func isSimilar(known map[string]reflect.Type, key string) bool {
-	for name := range known {
+// isSimilar reports whether key equals the name of a field when letter case is ignored.
+func isSimilar(fields map[string]reflect.Type, key string) bool {
+	for name := range fields {
 		if strings.EqualFold(name, key) {
 			return true
 		}
@@ -99,13 +105,13 @@ func isSimilar(known map[string]reflect.Type, key string) bool {
 	return false
 }
 
-// fieldsByType are the results of fieldsOf: types are few, and each object has some of them.
+// fieldsByType caches the results of listFields. There are few types, and each of them is used for many objects.
 var fieldsByType sync.Map
 
-// fieldsOf are the fields of a struct by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	if known, ok := fieldsByType.Load(t); ok {
-		return known.(map[string]reflect.Type)
+// listFields returns the types of the fields of a struct by their JSON names. Callers must not change the map.
+func listFields(t reflect.Type) map[string]reflect.Type {
+	if cached, ok := fieldsByType.Load(t); ok {
+		return cached.(map[string]reflect.Type)
 	}
 	out := map[string]reflect.Type{}
 	for i := range t.NumField() {
@@ -114,8 +120,8 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		switch {
 		case name != "" && name != "-":
 			out[name] = f.Type
-		case f.Anonymous && name == "":
-			maps.Copy(out, fieldsOf(f.Type))
+		case f.Anonymous && name == "": // the fields of an embedded struct are fields of t
+			maps.Copy(out, listFields(f.Type))
 		}
 	}
 	fieldsByType.Store(t, out)

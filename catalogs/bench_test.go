@@ -61,7 +61,7 @@ func BenchmarkPath(b *testing.B) {
 	}
 }
 
-// heldBytes is the content that a package keeps alive.
+// heldBytes returns the size of the content that a package keeps in memory.
 func heldBytes(p *catalogs.Package) float64 {
 	n := 0
 	for _, b := range p.Bundles {

@@ -10,42 +10,40 @@ import (
 	"slices"
 )
 
-// SchemaBlocks is the schema of the document that lists a package's blocked versions:
-//
-//	{"schema": "bellwether.dev/blocks", "package": "echo-operator",
-//	 "blocks": [{"bundle": "echo-operator.v1.2.0", ...}]}
-//
-// Other readers of file-based catalogs ignore it. They get the effect of a block on the channels and the deprecations.
+// SchemaBlocks is the schema of the document with the blocks of a package. Other readers of file-based catalogs ignore
+// this document. For them, the channels and deprecations contain the effect of a block.
 const SchemaBlocks = "bellwether.dev/blocks"
 
-// Block says that no cluster may be upgraded to a version, and why.
+// Block is a version to which no cluster must be upgraded, and the reason.
 type Block struct {
-	// Bundle and Version name what is blocked; one of them may be empty where a Block is given to WithBlocked.
+	// Bundle and Version name the blocked version. For WithBlocked, one of them can be empty.
 	Bundle  string `json:"bundle,omitempty"`
 	Version string `json:"version,omitempty"`
 	Reason  string `json:"reason"`
-	// Expires is the day (2026-12-31) by which the block must be reviewed; empty means never. It does not end the
-	// block.
+	// Expires is the day (2026-12-31) by which the block must be reviewed; empty means never. The block does not end
+	// on that day.
 	Expires string `json:"expires,omitempty"`
-	// Instead is the version that clusters should use; empty means the one that the channel offers.
+	// Instead is the version that clusters should use; empty means the version that the channel offers.
 	Instead string `json:"instead,omitempty"`
 }
 
-// WithBlocked returns the package with further versions blocked, and leaves p as it is. Blocks of versions that the
-// package does not have are ignored; blocking twice is the same as once.
+// WithBlocked returns a copy of the package with further versions blocked. It ignores blocks of versions that the
+// package does not have. Blocking a version twice has the same result as blocking it once.
 //
-// In every channel the next good version skips the blocked one and replaces what that replaced, so whoever runs the
-// blocked version gets away from it and nobody gets to it. Its entry stays, without edges, because OLM warns those who
-// run a deprecated bundle only if the catalog has it. Where no good version follows, the blocked one leaves the
-// channel, and its bundle the catalog if that was its last one: those who run it wait for a newer version, or go back.
-// The head is then what the blocked one replaced, and versions above that which the blocked one skipped leave with it:
-// its author wanted nobody to install them.
+// In every channel the next good version skips the blocked version and replaces what the blocked version replaced. So
+// clusters with the blocked version can leave it, and no cluster is upgraded to it. The blocked entry stays, without
+// edges, because OLM reports a deprecated bundle only if the catalog contains it.
 //
-// The error wraps ErrInvalidPackage; it says that nothing installable is left.
+// If no good version follows, the blocked version leaves the channel, and its bundle leaves the catalog if no other
+// channel has it. Clusters that run it wait for a newer version, or go back. The head is then the version that the
+// blocked version replaced. Higher versions that the blocked version skipped leave the channel too, because their
+// author wanted no cluster to install them.
+//
+// The error wraps ErrInvalidPackage; it says that the package has no installable version left.
 func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
 	out := p.clone()
 	for _, b := range blocks {
-		name, ok := out.blockedName(b)
+		name, ok := out.findBlockedBundle(b)
 		if !ok {
 			continue
 		}
@@ -60,7 +58,7 @@ func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(out.Channels)) {
 		c := out.Channels[name]
-		out.routeAround(c)
+		out.routeAroundBlocks(c)
 		if len(c.Entries) == 0 {
 			delete(out.Channels, name)
 		}
@@ -77,14 +75,14 @@ func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
 	return out, nil
 }
 
-// Blocked returns the block of a bundle, if there is one.
+// Blocked returns the block of a bundle; false if there is none.
 func (p *Package) Blocked(bundle string) (Block, bool) {
 	b, ok := p.Blocks[bundle]
 	return b, ok
 }
 
-// blockedVersion returns the block of a version, if there is one.
-func (p *Package) blockedVersion(version string) (Block, bool) {
+// findBlock returns the block of a version; false if there is none.
+func (p *Package) findBlock(version string) (Block, bool) {
 	for _, name := range slices.Sorted(maps.Keys(p.Blocks)) {
 		if b := p.Blocks[name]; b.Version == version {
 			return b, true
@@ -93,7 +91,8 @@ func (p *Package) blockedVersion(version string) (Block, bool) {
 	return Block{}, false
 }
 
-func errBlocked(pkg string, b Block) error {
+// newBlockedError returns an error that wraps ErrBlocked, with the reason and the alternative of the block.
+func newBlockedError(pkg string, b Block) error {
 	err := fmt.Errorf("%w: version %s of package %q: %s", ErrBlocked, cmp.Or(b.Version, b.Bundle), pkg, b.Reason)
 	if b.Instead != "" {
 		return fmt.Errorf("%w; use %s instead", err, b.Instead)
@@ -101,7 +100,9 @@ func errBlocked(pkg string, b Block) error {
 	return err
 }
 
-func (p *Package) blockedName(b Block) (string, bool) {
+// findBlockedBundle returns the name of the bundle that b blocks; false if the package does not have the version. A
+// block with a bundle and a version is also kept for a bundle that left the package.
+func (p *Package) findBlockedBundle(b Block) (string, bool) {
 	if b.Bundle != "" {
 		return b.Bundle, p.Bundles[b.Bundle] != nil || b.Version != ""
 	}
@@ -110,11 +111,11 @@ func (p *Package) blockedName(b Block) (string, bool) {
 			return name, true
 		}
 	}
-	known, ok := p.blockedVersion(b.Version)
-	return known.Bundle, ok
+	block, ok := p.findBlock(b.Version)
+	return block.Bundle, ok
 }
 
-// clone copies what WithBlocked changes; bundles are shared.
+// clone returns a copy of the package in which WithBlocked can change channels and maps; bundles are shared.
 func (p *Package) clone() *Package {
 	out := *p
 	out.Bundles, out.Blocks = maps.Clone(p.Bundles), maps.Clone(p.Blocks)
@@ -133,31 +134,32 @@ func (p *Package) clone() *Package {
 	return &out
 }
 
-// routeAround gives the edges of all blocked entries to those that replace or skip them, and takes blocked entries out
-// that no good one skips.
-func (p *Package) routeAround(c *Channel) {
-	head, _ := c.Head() // what is wrong with the channel, validation says
-	before := p.hopsAvoidingSkipped(c, head)
+// routeAroundBlocks moves the edges of all blocked entries to the entries that replace or skip them. It removes
+// blocked entries that no good entry skips, and chooses another head if the head is blocked.
+func (p *Package) routeAroundBlocks(c *Channel) {
+	head, _ := c.Head() // Validate reports a channel without one head.
+	hopsBefore := p.countHopsAvoidingSkipped(c, head)
 	for _, blocked := range slices.Sorted(maps.Keys(p.Blocks)) {
 		c.bypass(blocked)
 	}
-	last, _ := c.Entry(head)
+	oldHead, _ := c.Entry(head)
 	for i, e := range c.Entries {
 		if _, blocked := p.Blocks[e.Name]; blocked {
 			c.Entries[i] = Entry{Name: e.Name}
 		}
 	}
-	skipped := c.skipped()
+	skipped := c.listSkipped()
 	c.Entries = slices.DeleteFunc(c.Entries, func(e Entry) bool {
 		_, blocked := p.Blocks[e.Name]
 		return blocked && !skipped[e.Name]
 	})
 	if _, blocked := p.Blocks[head]; blocked {
-		p.followBlockedHead(c, last, before)
+		p.replaceBlockedHead(c, oldHead, hopsBefore)
 	}
 }
 
-// bypass makes the bundles that replace or skip an entry upgrade from what that entry upgrades from.
+// bypass makes the entries that replace the named entry, or else the entries that skip it, upgrade from that entry and
+// from the bundles that it could replace.
 func (c *Channel) bypass(name string) {
 	old, ok := c.Entry(name)
 	if !ok {
@@ -167,74 +169,76 @@ func (c *Channel) bypass(name string) {
 	for i := range c.Entries {
 		if e := &c.Entries[i]; e.Replaces == name {
 			e.Replaces = old.Replaces
-			e.inherit(old)
+			e.inheritEdges(old)
 			replaced = true
 		}
 	}
-	// What is only skipped is not in the chain, but it may be all that leads on from what it skips itself.
+	// A skipped entry is not in the chain of replacements, but it can be the only way forward from the bundles that
+	// it skips itself.
 	for i := range c.Entries {
 		if e := &c.Entries[i]; !replaced && slices.Contains(e.Skips, name) {
-			e.inherit(old)
+			e.inheritEdges(old)
 		}
 	}
 }
 
-// followBlockedHead makes what the blocked head replaced the one head, or else the highest of the heads that are left.
-// Of the others it skips the lower ones; the higher ones leave the channel, since nothing leads on from there. Those
-// that had a way before keep one.
-func (p *Package) followBlockedHead(c *Channel, old Entry, before map[string]int) {
-	heads := c.heads()
-	next := old.Replaces
+// replaceBlockedHead makes the predecessor of the blocked head the only head, or else the highest remaining head. The
+// new head skips lower entries that its chain does not reach. Higher entries leave the channel, because no upgrade
+// leads on from them. Bundles that had a path to the old head keep a path.
+func (p *Package) replaceBlockedHead(c *Channel, oldHead Entry, hopsBefore map[string]int) {
+	heads := c.listHeads()
+	next := oldHead.Replaces
 	if _, ok := c.Entry(next); !ok {
 		if len(heads) == 0 {
 			return
 		}
-		next = slices.MaxFunc(heads, p.compare)
+		next = slices.MaxFunc(heads, p.compareBundles)
 	}
-	for others := c.besides(next); len(others) > 0; others = c.besides(next) {
-		for _, name := range others {
-			if p.compare(name, next) < 0 {
-				c.skip(next, name)
+	// An entry that is skipped or removed can make further entries heads, so the entries are listed again.
+	for otherEntries := c.listEntriesBesides(next); len(otherEntries) > 0; otherEntries = c.listEntriesBesides(next) {
+		for _, name := range otherEntries {
+			if p.compareBundles(name, next) < 0 {
+				c.addSkip(next, name)
 			} else {
 				c.Entries = slices.DeleteFunc(c.Entries, func(e Entry) bool { return e.Name == name })
 			}
 		}
 	}
-	// The blocked head was perhaps all that led on from a bundle: others lead only to what is skipped, and OLM v0 does
-	// not go there.
-	ways := p.hopsAvoidingSkipped(c, next)
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		_, entry := c.Entry(name)
-		if _, ok := ways[name]; entry && !ok && p.compare(name, next) < 0 {
-			c.skip(next, name)
+	// The blocked head was perhaps the only upgrade from a bundle: its other upgrades lead only to skipped bundles,
+	// to which OLM v0 does not upgrade.
+	hopsAfter := p.countHopsAvoidingSkipped(c, next)
+	for _, name := range slices.Sorted(maps.Keys(hopsBefore)) {
+		_, isEntry := c.Entry(name)
+		if _, ok := hopsAfter[name]; isEntry && !ok && p.compareBundles(name, next) < 0 {
+			c.addSkip(next, name)
 		}
 	}
 }
 
-// hopsAvoidingSkipped returns the number of hops to a bundle, by the name of each bundle that gets there
-// without passing through a skipped one.
-func (p *Package) hopsAvoidingSkipped(c *Channel, to string) map[string]int {
-	return p.wholeGraph(c, nil).distances(to, c.skipped())
+// countHopsAvoidingSkipped returns the number of upgrades to a bundle, by the name of each bundle that has a path to
+// it that passes through no skipped bundle.
+func (p *Package) countHopsAvoidingSkipped(c *Channel, to string) map[string]int {
+	return p.buildGraph(c, nil).countHops(to, c.listSkipped())
 }
 
-// besides returns what the channel has besides the one chain that a head leads: other heads, or else what only they led
-// to.
-func (c *Channel) besides(head string) []string {
-	heads := c.heads()
+// listEntriesBesides returns the entries that are not in the chain of head: other heads, or else entries that only
+// the other heads reached.
+func (c *Channel) listEntriesBesides(head string) []string {
+	heads := c.listHeads()
 	if slices.Equal(heads, []string{head}) {
-		return c.stranded(head)
+		return c.listUnreachable(head)
 	}
 	return slices.DeleteFunc(heads, func(h string) bool { return h == head })
 }
 
-// skip lets the entry of that name skip another one.
-func (c *Channel) skip(name, other string) {
-	at := slices.IndexFunc(c.Entries, func(e Entry) bool { return e.Name == name })
-	c.Entries[at].Skips = append(slices.Clone(c.Entries[at].Skips), other)
+// addSkip makes the entry with that name skip a bundle.
+func (c *Channel) addSkip(name, skipped string) {
+	index := slices.IndexFunc(c.Entries, func(e Entry) bool { return e.Name == name })
+	c.Entries[index].Skips = append(slices.Clone(c.Entries[index].Skips), skipped)
 }
 
-// inherit makes e upgrade from what old skipped, and from old itself.
-func (e *Entry) inherit(old Entry) {
+// inheritEdges makes e upgrade from old, and from the bundles that old skips or has in its skipRange.
+func (e *Entry) inheritEdges(old Entry) {
 	for _, name := range append([]string{old.Name}, old.Skips...) {
 		if !slices.Contains(e.Skips, name) {
 			e.Skips = append(e.Skips, name)

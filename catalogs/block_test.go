@@ -131,7 +131,7 @@ func TestWithBlocked(t *testing.T) {
 			if diff := cmp.Diff(test.entries, p.Channels["stable"].Entries); diff != "" {
 				t.Errorf("entries: -want +have\n%s", diff)
 			}
-			head, err := p.Target("", "")
+			head, err := p.Head("")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
-// repeated is a catalog of one package and so many other documents, which are made while they are read.
+// repeated returns a catalog of one package and a number of other documents, which are created while they are read.
 func repeated(documents int, document func(i int) string) catalogs.Files {
 	return func(visit func(string, io.Reader) error) error {
 		i := -1
@@ -32,7 +32,7 @@ func repeated(documents int, document func(i int) string) catalogs.Files {
 	}
 }
 
-// readerFunc returns a reader of what f returns, up to the first empty text.
+// readerFunc returns a reader of the results of f, up to the first empty text.
 func readerFunc(f func() string) io.Reader {
 	return &texts{next: f}
 }
@@ -53,8 +53,8 @@ func (r *texts) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// hostile are catalogs that take much memory for little text, or for much text that compresses well. Each of them has
-// so many documents, with texts of so many bytes and lists of so many elements.
+// hostile returns catalogs that take much memory for little text, or for much text that compresses well. documents,
+// text and elements are the numbers of documents, of bytes in their texts, and of elements in their lists.
 func hostile(documents, text, elements int) map[string]catalogs.Files {
 	long := strings.Repeat("x", text)
 	bundle := func(i int, more string) string {
@@ -92,7 +92,7 @@ func hostile(documents, text, elements int) map[string]catalogs.Files {
 	}
 }
 
-// TestReadsAreBounded reads hostile catalogs within a budget, and such as have one document of the worst kind.
+// TestReadsAreBounded reads hostile catalogs within a budget, including catalogs with one document of the worst kind.
 func TestReadsAreBounded(t *testing.T) {
 	for kind, test := range map[string]struct {
 		budget, decoding int
@@ -104,7 +104,7 @@ func TestReadsAreBounded(t *testing.T) {
 		ways := map[string]func(catalogs.Files) error{
 			"summary": func(f catalogs.Files) error { _, err := catalogs.Budget(test.budget).ReadSummary(f); return err },
 			"package": func(f catalogs.Files) error {
-				_, err := catalogs.Budget(test.budget).ReadPackageWith(f, "p", "p.v2.1.0")
+				_, err := catalogs.Budget(test.budget).ReadPackageWithManifests(f, "p", "p.v2.1.0")
 				return err
 			},
 		}
@@ -123,11 +123,14 @@ func TestReadsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBudgetIsNamed says which document exceeds which limit.
+// TestBudgetIsNamed checks that the error names the document and the limit that it exceeds.
 func TestBudgetIsNamed(t *testing.T) {
 	for way, read := range map[string]func(catalogs.Files) error{
 		"summary": func(f catalogs.Files) error { _, err := catalogs.Budget(8 << 20).ReadSummary(f); return err },
-		"package": func(f catalogs.Files) error { _, err := catalogs.Budget(8<<20).ReadPackageWith(f, "p"); return err },
+		"package": func(f catalogs.Files) error {
+			_, err := catalogs.Budget(8<<20).ReadPackageWithManifests(f, "p")
+			return err
+		},
 	} {
 		err := read(hostile(4, 1, 190_000)["entries"])
 		const want = `document 4: not a file-based catalog: with this document of package "p", what is needed of the ` +
@@ -138,8 +141,8 @@ func TestBudgetIsNamed(t *testing.T) {
 	}
 }
 
-// TestLargeCatalogsHaveRoom reads what is as large as the largest catalogs that are known, within a quarter of the
-// budgets of hub and agent.
+// TestLargeCatalogsHaveRoom reads catalogs as large as the largest known catalogs, within a quarter of the budgets of
+// the hub and the agent.
 func TestLargeCatalogsHaveRoom(t *testing.T) {
 	const hub, agent = catalogs.Budget(128<<20) / 4, catalogs.Budget(48<<20) / 4
 	whole := func(o catalogtest.Options) catalogs.Files {
@@ -161,15 +164,15 @@ func TestLargeCatalogsHaveRoom(t *testing.T) {
 	for name, read := range map[string]func() error{
 		"summary": func() error { _, err := agent.ReadSummary(public); return err },
 		"2,000 versions": func() error {
-			_, err := agent.ReadPackageWith(versions, catalogtest.PackageName(0), all[0])
+			_, err := agent.ReadPackageWithManifests(versions, catalogtest.PackageName(0), all[0])
 			return err
 		},
 		"a large bundle": func() error {
-			_, err := agent.ReadPackageWith(large, catalogtest.PackageName(0), all[0], all[1])
+			_, err := agent.ReadPackageWithManifests(large, catalogtest.PackageName(0), all[0], all[1])
 			return err
 		},
 		"30 large bundles": func() error {
-			_, err := hub.ReadPackageWith(large, catalogtest.PackageName(0), all...)
+			_, err := hub.ReadPackageWithManifests(large, catalogtest.PackageName(0), all...)
 			return err
 		},
 	} {

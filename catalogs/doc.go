@@ -1,13 +1,15 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalogs reads file-based catalogs and answers questions about their upgrade graphs: which version a channel
-// offers, and along which bundles an installed version gets there.
+// Package catalogs reads file-based catalogs and computes their upgrade graphs: the version that a channel offers,
+// the bundles along which an installed version is upgraded to it, and the versions that are blocked, either by the
+// catalog or by the spec of its OperatorCatalog. For policies it also computes where content comes from: the registry
+// of an image, and whether two public keys are equal.
 //
-// Its input is a stream of catalog documents (JSON or YAML) and nothing else: it opens no file and no connection, and
-// it knows no Kubernetes client. Where a catalog comes from is the business of the package oci; what of it a cluster
-// gets of it is decided in the package view.
+// Its input is a stream of catalog documents (JSON or YAML) and objects of the API. It opens no file and no
+// connection, and uses no Kubernetes client. Package oci fetches catalogs; package view decides which part of a
+// catalog a cluster gets. The hub and the agents both use this package, so that their results are equal.
 //
-// The rules are those of OLM v0 and of operator-registry's validation: a catalog that this package accepts is one that
-// opm accepts.
+// The rules are those of OLM v0 and of operator-registry's validation: opm accepts every catalog that this
+// package accepts.
 package catalogs

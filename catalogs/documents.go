@@ -14,14 +14,14 @@ import (
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
 // maxDocument bounds one catalog document in memory.
 const maxDocument = untrusted.MaxBytes
 
-// A catalog is kept as long as it is read, without its manifests. Public catalogs have some hundred packages and some
-// thousand documents.
+// Limits of a catalog, which is kept without its manifests while it is read. Public catalogs have some hundred
+// packages and some thousand documents.
 const (
 	maxDocuments = 200_000
 	maxPackages  = 10_000
@@ -34,24 +34,25 @@ var errTooLarge = fmt.Errorf("%w: a document is larger than %d MiB", ErrNotCatal
 type documentReader struct {
 	bounded  *boundedReader
 	buffered *bufio.Reader
-	// objects is used as long as the file is JSON, documents from the first byte on that is not.
-	objects   *objectReader
-	documents *utilyaml.YAMLReader
-	// line is the one on which the document begins that was returned last, and ahead the one on which the rest does.
-	line, ahead int
+	// jsonReader is used while the file is JSON, yamlReader from the first byte that does not begin a JSON object.
+	jsonReader *objectReader
+	yamlReader *utilyaml.YAMLReader
+	// line is the first line of the document that was returned last, nextLine the first line of the rest.
+	line, nextLine int
 }
 
 func newDocumentReader(content io.Reader) *documentReader {
 	bounded := &boundedReader{content: content}
 	buffered := bufio.NewReaderSize(bounded, 64<<10)
-	return &documentReader{bounded: bounded, buffered: buffered, objects: &objectReader{content: buffered}, ahead: 1}
+	return &documentReader{bounded: bounded, buffered: buffered, jsonReader: &objectReader{content: buffered},
+		nextLine: 1}
 }
 
-// next returns the next document without decoding it; it may be broken. It is valid until the following call. After
+// next returns the next document without decoding it; it can be broken. It is valid until the following call. After
 // the last document the error is io.EOF.
 func (r *documentReader) next() ([]byte, error) {
 	for {
-		r.bounded.left = maxDocument
+		r.bounded.remaining = maxDocument
 		doc, err := r.read()
 		if syntax := (utilyaml.YAMLSyntaxError{}); errors.As(err, &syntax) {
 			err = fmt.Errorf("%w: %w", ErrNotCatalog, err)
@@ -62,23 +63,24 @@ func (r *documentReader) next() ([]byte, error) {
 	}
 }
 
+// read returns the next document, which can be empty.
 func (r *documentReader) read() ([]byte, error) {
-	if r.documents == nil {
-		first, err := r.skipSpace()
+	if r.yamlReader == nil {
+		firstByte, err := r.skipSpace()
 		if err != nil {
 			return nil, err
 		}
-		if first == '{' {
-			doc, err := r.objects.read()
-			r.line, r.ahead = r.ahead, r.ahead+bytes.Count(doc, []byte("\n"))
+		if firstByte == '{' {
+			doc, err := r.jsonReader.read()
+			r.line, r.nextLine = r.nextLine, r.nextLine+bytes.Count(doc, []byte("\n"))
 			return doc, err
 		}
-		r.documents = utilyaml.NewYAMLReader(r.buffered)
+		r.yamlReader = utilyaml.NewYAMLReader(r.buffered)
 	}
-	doc, err := r.documents.Read()
-	const separator = 1 // which ends a document
-	r.line, r.ahead = r.ahead, r.ahead+bytes.Count(doc, []byte("\n"))+separator
-	// The reader leaves a separator in front of the first document.
+	doc, err := r.yamlReader.Read()
+	const separator = 1 // the separator line that ends a document
+	r.line, r.nextLine = r.nextLine, r.nextLine+bytes.Count(doc, []byte("\n"))+separator
+	// The YAML reader does not remove a separator in front of the first document.
 	if bytes.HasPrefix(doc, []byte("---")) {
 		_, doc, _ = bytes.Cut(doc, []byte("\n"))
 		r.line++
@@ -97,13 +99,13 @@ func (r *documentReader) skipSpace() (byte, error) {
 			return b, r.buffered.UnreadByte()
 		}
 		if b == '\n' {
-			r.ahead++
+			r.nextLine++
 		}
 	}
 }
 
-// EachDocument calls visit for each document of a catalog, as JSON that can be decoded without risk, and passes on the
-// first error. The document is valid during the call only. Errors of the content wrap ErrNotCatalog.
+// EachDocument calls visit for each document of a catalog, as JSON that is safe to decode, and returns the first
+// error. The document is valid during the call only. Errors of the content wrap ErrNotCatalog.
 func EachDocument(content io.Reader, visit func(document []byte) error) error {
 	documents := newDocumentReader(content)
 	for n := 1; ; n++ {
@@ -124,22 +126,23 @@ func EachDocument(content io.Reader, visit func(document []byte) error) error {
 	}
 }
 
-// boundedReader fails with errTooLarge when more is read than left.
+// boundedReader fails with errTooLarge after remaining bytes were read.
 type boundedReader struct {
-	content io.Reader
-	left    int
+	content   io.Reader
+	remaining int
 }
 
 func (r *boundedReader) Read(p []byte) (int, error) {
-	if r.left <= 0 {
+	if r.remaining <= 0 {
 		return 0, errTooLarge
 	}
 	n, err := r.content.Read(p)
-	r.left -= n
+	r.remaining -= n
 	return n, err
 }
 
-// decode unmarshals a document, JSON or YAML, that begins on a line of its file.
+// decode unmarshals a document, JSON or YAML, into a value. line is the first line of the document in its file,
+// for messages.
 func decode(doc []byte, line int, into any) error {
 	if err := untrusted.CheckJSON(doc); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotCatalog, err)
@@ -156,6 +159,7 @@ func decode(doc []byte, line int, into any) error {
 		return err
 	})
 	if err != nil {
+		// The error of the JSON decoder is clearer for a document that was meant as JSON.
 		if doc[0] == '{' && !errors.Is(err, untrusted.ErrRefused) {
 			err = jsonErr
 		}

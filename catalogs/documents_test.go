@@ -16,10 +16,11 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
-// TestDocuments reads the documents of one file, whole and byte by byte, so that each of them is cut at every place.
+// TestDocuments reads the documents of a file, as a whole and byte by byte, so that each document is cut at
+// every place.
 func TestDocuments(t *testing.T) {
 	document := func(name string) string { return `{"schema":"olm.package","name":"` + name + `"}` }
 	for name, test := range map[string]struct {
@@ -78,7 +79,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestOtherPackagesAreNotDecoded has a bundle of another package that could not be decoded.
+// TestOtherPackagesAreNotDecoded reads a catalog with a bundle of another package that cannot be decoded.
 func TestOtherPackagesAreNotDecoded(t *testing.T) {
 	content := `{"schema":"olm.bundle","package":"other","name":"x","properties":7}` +
 		catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0")
@@ -92,7 +93,7 @@ func TestOtherPackagesAreNotDecoded(t *testing.T) {
 	}
 }
 
-// TestManifestsInCatalogsAreNoBombs has an alias bomb in a property of a bundle, where manifests are.
+// TestManifestsInCatalogsAreNoBombs reads an alias bomb in a property of a bundle that contains a manifest.
 func TestManifestsInCatalogsAreNoBombs(t *testing.T) {
 	bomb := base64.StdEncoding.EncodeToString([]byte(untrustedtest.AliasBomb("spec")))
 	content := catalogtest.Graph("p", "1.0.0") +
@@ -100,7 +101,7 @@ func TestManifestsInCatalogsAreNoBombs(t *testing.T) {
 		`"value":{"packageName":"p","version":"2.0.0"}},{"type":"olm.bundle.object","value":{"data":"` + bomb + `"}}]}`
 	untrustedtest.Bound(t, len(content), 4<<20, 100, func() {
 		_, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(content)), "p")
-		if !errors.Is(err, catalogs.ErrInvalidPackage) || !strings.Contains(err.Error(), "with what its aliases") {
+		if !errors.Is(err, catalogs.ErrInvalidPackage) || !strings.Contains(err.Error(), "with its aliases expanded") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -130,7 +131,7 @@ func TestPackagesAndDocumentsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAliases reads what aliases stand for, as opm does.
+// TestAliases reads the values of aliases, as opm does.
 func TestAliases(t *testing.T) {
 	const head = "schema: olm.bundle\npackage: p\nname: p.v1.0.0\n"
 	version := `properties: [{type: olm.package, value: {packageName: p, version: 1.0.0}}]` + "\n"

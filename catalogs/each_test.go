@@ -16,7 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 )
 
-// TestReadEach compares what is handed out bundle by bundle with what is read in one piece.
+// TestReadEach compares the bundles that are passed one by one with the result of reading the whole package.
 func TestReadEach(t *testing.T) {
 	var content strings.Builder
 	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 7, Versions: 5,
@@ -56,7 +56,7 @@ func TestReadEach(t *testing.T) {
 	}
 }
 
-// TestReadEachOf compares one package out of many with what is read of it in one piece.
+// TestReadEachOf compares one package out of many with the result of reading the whole package.
 func TestReadEachOf(t *testing.T) {
 	var content strings.Builder
 	o := catalogtest.Options{Packages: 4, Versions: 5, SchemaBytes: 3000}
@@ -70,7 +70,7 @@ func TestReadEachOf(t *testing.T) {
 	}
 	var mu sync.Mutex
 	taken := map[string]*catalogs.Bundle{}
-	got, err := catalogs.ReadEachOf(files(), catalogtest.PackageName(2), func(b *catalogs.Bundle) error {
+	got, err := catalogs.ReadEachInPackage(files(), catalogtest.PackageName(2), func(b *catalogs.Bundle) error {
 		mu.Lock()
 		defer mu.Unlock()
 		taken[b.Name] = b
@@ -88,7 +88,7 @@ func TestReadEachOf(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the graphs differ: %s", diff)
 	}
-	_, err = catalogs.ReadEachOf(files(), "none", func(b *catalogs.Bundle) error {
+	_, err = catalogs.ReadEachInPackage(files(), "none", func(b *catalogs.Bundle) error {
 		t.Errorf("%s was handed out", b.Name)
 		return nil
 	})
@@ -125,7 +125,7 @@ func TestReadEachFails(t *testing.T) {
 	}
 }
 
-// TestReadEachStopsEarly reads a catalog that has no end.
+// TestReadEachStopsEarly reads a catalog without an end.
 func TestReadEachStopsEarly(t *testing.T) {
 	good := catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0")
 	enough := errors.New("enough")

@@ -5,21 +5,22 @@ package catalogs
 
 import "errors"
 
-// Every error about the content of a catalog wraps one of these. Their text names what exists instead of what was
-// requested, so that it can be shown to the user.
+// Every error about the content of a catalog wraps one of these errors. The error texts name what exists instead of
+// what was requested, so that they can be shown to the user.
 var (
-	// ErrNotCatalog says that what was read is no file-based catalog: empty, broken, or of another kind.
+	// ErrNotCatalog means that the input is not a file-based catalog: it is empty, broken, or of another kind.
 	ErrNotCatalog = errors.New("not a file-based catalog")
-	// ErrInvalidPackage says that a package breaks a rule of file-based catalogs, for instance by two channel heads.
+	// ErrInvalidPackage means that a package breaks a rule of file-based catalogs, for instance because a channel has
+	// two heads.
 	ErrInvalidPackage = errors.New("invalid package")
-	// ErrNoPackage says that the catalog has no such package.
+	// ErrNoPackage means that the catalog does not have the requested package.
 	ErrNoPackage = errors.New("no such package")
-	// ErrNoChannel says that the package has no such channel.
+	// ErrNoChannel means that the package does not have the requested channel.
 	ErrNoChannel = errors.New("no such channel")
-	// ErrNoVersion says that the channel offers no such version or bundle.
+	// ErrNoVersion means that the channel does not offer the requested version or bundle.
 	ErrNoVersion = errors.New("no such version")
-	// ErrNoPath says that the upgrade graph has no path from the installed bundle to the wanted one.
+	// ErrNoPath means that the upgrade graph has no path from the installed bundle to the requested bundle.
 	ErrNoPath = errors.New("no upgrade path")
-	// ErrBlocked says that the wanted version is blocked.
+	// ErrBlocked means that the requested version is blocked.
 	ErrBlocked = errors.New("blocked")
 )

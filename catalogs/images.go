@@ -10,9 +10,9 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// ReadWithImages is ReadGraphs, with the images of each bundle in its RelatedImages: those that the catalog lists, and
-// where it has the manifests those that the ClusterServiceVersion runs or tells the operator to run. Each bundle is
-// given to check, which may be called from several goroutines; its error ends the reading and is returned.
+// ReadWithImages is like ReadGraphs, but sets the RelatedImages of each bundle: the images that the catalog lists
+// and, if the catalog has the manifests, the images that the ClusterServiceVersion runs or passes to the operator. It
+// passes each bundle to check, from several goroutines at a time. An error of check ends the reading and is returned.
 func ReadWithImages(files Files, check func(pkg string, b *Bundle) error) ([]*Package, error) {
 	type key struct{ pkg, bundle string }
 	var mu sync.Mutex
@@ -21,7 +21,7 @@ func ReadWithImages(files Files, check func(pkg string, b *Bundle) error) ([]*Pa
 		if err := check(pkg, b); err != nil {
 			return err
 		}
-		found := withManifests(b)
+		found := listImages(b)
 		mu.Lock()
 		defer mu.Unlock()
 		images[key{pkg, b.Name}] = found
@@ -35,19 +35,19 @@ func ReadWithImages(files Files, check func(pkg string, b *Bundle) error) ([]*Pa
 	return packages, err
 }
 
-// withManifests returns the images that are listed and those that the manifests name. A ClusterServiceVersion that
-// cannot be decoded names none: OLM cannot install it.
-func withManifests(b *Bundle) []RelatedImage {
+// listImages returns the listed images of a bundle and the images that its manifests name. A ClusterServiceVersion
+// that cannot be decoded names none, because OLM cannot install it.
+func listImages(b *Bundle) []RelatedImage {
 	out := slices.Clone(b.RelatedImages)
 	for _, object := range b.Objects {
 		if !bundles.IsCSV(object) {
 			continue
 		}
-		read, err := bundles.FromManifests([][]byte{object}, nil)
+		content, err := bundles.FromManifests([][]byte{object}, nil)
 		if err != nil {
 			continue
 		}
-		for _, i := range read.Images() {
+		for _, i := range content.Images() {
 			isListed := slices.ContainsFunc(out, func(r RelatedImage) bool { return r.Image == i.Ref })
 			if i.Use != bundles.AnnotationImage && !isListed {
 				out = append(out, RelatedImage{Name: i.Name, Image: i.Ref})

@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// TestReadWithImages: what a catalog lists is not all that its bundles run.
+// TestReadWithImages reads bundles that run more images than the catalog lists.
 func TestReadWithImages(t *testing.T) {
 	const csv = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{
 		"name":"echo.v1.0.0","annotations":{"containerImage":"registry.example.com/for-people"}},"spec":{"version":"1.0.0",

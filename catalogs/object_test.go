@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDecodeObject writes one manifest in every way that JSON allows, and in some that it does not.
+// TestDecodeObject decodes one manifest in every form that JSON allows, and in some invalid forms.
 func TestDecodeObject(t *testing.T) {
 	const want = `{"a":"b"}`
 	for name, test := range map[string]struct {

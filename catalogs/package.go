@@ -11,27 +11,28 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// Package is one operator in a catalog: its bundles and the channels that order them.
-// A Package that came out of a reader is valid and must be treated as read-only: readers and caches share it.
+// Package is one operator in a catalog: its bundles and the channels that order them. A Package that a reader
+// returned is valid and must be treated as read-only, because readers and caches share it.
 type Package struct {
 	Name           string
 	DefaultChannel string
 	Description    string
 	Icon           *Icon
-	// Deprecation is why the package must not be used for anything new; empty when it is not deprecated.
+	// Deprecation is why the package must not be used for new installations; empty if it is not deprecated.
 	Deprecation string
 	Channels    map[string]*Channel
 	Bundles     map[string]*Bundle
-	// Blocks are the blocked versions by bundle name, whether or not the package still has the bundle.
+	// Blocks are the blocked versions by bundle name. They include blocks of bundles that left the package.
 	Blocks map[string]Block
-	// Joined are heads of channels that were joined to others; only those who import a package have that done.
+	// Joined are the heads of channels that were joined to other heads; only ReadPackageToImport and
+	// ReadGraphsToImport set it.
 	Joined []Joined
 }
 
-// Icon is a package's picture.
+// Icon is the picture of a package.
 type Icon struct {
 	Data      []byte `json:"base64data"`
 	MediaType string `json:"mediatype"`
@@ -55,8 +56,8 @@ func (p *Package) ChannelsOf(bundle string) []string {
 	return out
 }
 
-// Entry places a bundle in a channel. The bundle can directly replace those named by Replaces and Skips and those whose
-// version lies in SkipRange.
+// Entry places a bundle in a channel. The bundle can directly replace the bundles that Replaces and Skips name, and
+// the bundles whose version is in SkipRange.
 type Entry struct {
 	Name      string   `json:"name"`
 	Replaces  string   `json:"replaces,omitempty"`
@@ -69,15 +70,15 @@ type Bundle struct {
 	// Name is also the name of the bundle's ClusterServiceVersion.
 	Name    string
 	Version semver.Version
-	// Release tells rebuilds of one version apart; it is mostly empty.
+	// Release distinguishes rebuilds of one version; it is usually empty.
 	Release string
-	// Image is the bundle's image; empty when all there is are the Objects.
+	// Image is the bundle image; empty if the bundle exists only as Objects.
 	Image string
-	// Properties are in the catalog's order, without the bundle objects.
-	Properties []registryv1.Property
-	// Objects are the bundle's manifests as JSON, when the catalog carries them.
+	// Properties are in the order of the catalog, without the bundle objects.
+	Properties []bundles.Property
+	// Objects are the bundle's manifests as JSON, if the catalog contains them.
 	Objects [][]byte
-	// Inlined says that the catalog carries the manifests, also where they were not read.
+	// Inlined is true if the catalog contains the manifests, even if they were not read.
 	Inlined       bool `json:"-"`
 	RelatedImages []RelatedImage
 	Deprecation   string
@@ -89,7 +90,7 @@ type RelatedImage struct {
 	Image string `json:"image"`
 }
 
-// VersionString is the version as people write it, with the release where there is one.
+// VersionString returns the version as users write it: followed by "-" and the release, if there is a release.
 func (b *Bundle) VersionString() string {
 	if b.Release == "" {
 		return b.Version.String()
@@ -97,7 +98,7 @@ func (b *Bundle) VersionString() string {
 	return b.Version.String() + "-" + b.Release
 }
 
-// Entry returns the channel's entry of that bundle name.
+// Entry returns the channel's entry with that name; false if there is none.
 func (c *Channel) Entry(name string) (Entry, bool) {
 	i := slices.IndexFunc(c.Entries, func(e Entry) bool { return e.Name == name })
 	if i < 0 {
@@ -106,10 +107,10 @@ func (c *Channel) Entry(name string) (Entry, bool) {
 	return c.Entries[i], true
 }
 
-// Head returns the name of the one bundle that no other entry of the channel replaces or skips, which is
-// operator-registry's rule. It is an error when there is no such bundle, or more than one.
+// Head returns the name of the only bundle that no other entry of the channel replaces or skips. This
+// is also the rule of operator-registry. It is an error if there is no such bundle, or more than one.
 func (c *Channel) Head() (string, error) {
-	heads := c.heads()
+	heads := c.listHeads()
 	switch len(heads) {
 	case 1:
 		return heads[0], nil
@@ -123,8 +124,8 @@ func (c *Channel) Head() (string, error) {
 	}
 }
 
-// heads returns the names that no other entry replaces or skips, in the order of the entries.
-func (c *Channel) heads() []string {
+// listHeads returns the names that no other entry replaces or skips, in the order of the entries.
+func (c *Channel) listHeads() []string {
 	replaced := map[string]bool{}
 	for _, e := range c.Entries {
 		replaced[e.Replaces] = true
@@ -141,11 +142,12 @@ func (c *Channel) heads() []string {
 	return heads
 }
 
-// Skips reports whether some entry of the channel skips that bundle. OLM v0 never upgrades to it.
-func (c *Channel) Skips(bundle string) bool { return c.skipped()[bundle] }
+// Skips reports whether an entry of the channel skips the bundle. OLM v0 never upgrades to a skipped bundle.
+func (c *Channel) Skips(bundle string) bool { return c.listSkipped()[bundle] }
 
-// skipped returns the names that some entry of the channel skips. OLM v0 never upgrades to those.
-func (c *Channel) skipped() map[string]bool {
+// listSkipped returns the set of names that the entries of the channel skip. OLM v0 never upgrades to a
+// skipped bundle.
+func (c *Channel) listSkipped() map[string]bool {
 	names := map[string]bool{}
 	for _, e := range c.Entries {
 		for _, s := range e.Skips {
@@ -155,7 +157,7 @@ func (c *Channel) skipped() map[string]bool {
 	return names
 }
 
-// Channel returns the channel of that name, or the default channel when name is empty. The error wraps ErrNoChannel.
+// Channel returns the channel with that name, or the default channel if name is empty. The error wraps ErrNoChannel.
 func (p *Package) Channel(name string) (*Channel, error) {
 	if name == "" {
 		name = p.DefaultChannel
@@ -178,7 +180,7 @@ func (p *Package) describeHead(c *Channel) string {
 	return fmt.Sprintf("%s (%s)", c.Name, p.describe(head))
 }
 
-// describe names a bundle for people: by its version, if it is known.
+// describe returns the version of a bundle for messages, or the bundle's name if the version is unknown.
 func (p *Package) describe(bundle string) string {
 	if b, ok := p.Bundles[bundle]; ok {
 		return b.VersionString()
@@ -186,43 +188,54 @@ func (p *Package) describe(bundle string) string {
 	return bundle
 }
 
-// Target returns the bundle that a channel offers as a version; an empty version means the channel's head, an empty
-// channel the default channel. Errors wrap ErrNoChannel, ErrNoVersion or ErrBlocked.
-func (p *Package) Target(channel, version string) (*Bundle, error) {
+// Head returns the bundle at the head of a channel. An empty channel means the default channel. Errors wrap
+// ErrNoChannel or ErrInvalidPackage.
+func (p *Package) Head(channel string) (*Bundle, error) {
 	c, err := p.Channel(channel)
 	if err != nil {
 		return nil, err
 	}
+	head, err := c.Head()
+	if err != nil {
+		return nil, err
+	}
+	return p.findBundle(c, head)
+}
+
+// Target returns the bundle that a channel offers as a version. An empty version means the channel's head, an empty
+// channel the default channel. The version can be incomplete, such as 1.2 for 1.2.0, if it matches only one bundle.
+// Errors wrap ErrNoChannel, ErrNoVersion, ErrBlocked or ErrInvalidPackage.
+func (p *Package) Target(channel, version string) (*Bundle, error) {
 	if version == "" {
-		head, err := c.Head()
-		if err != nil {
-			return nil, err
-		}
-		return p.bundle(c, head)
+		return p.Head(channel)
 	}
-	if b, ok := p.blockedVersion(version); ok {
-		return nil, errBlocked(p.Name, b)
+	c, err := p.Channel(channel)
+	if err != nil {
+		return nil, err
 	}
-	var same []*Bundle
+	if b, ok := p.findBlock(version); ok {
+		return nil, newBlockedError(p.Name, b)
+	}
+	var candidates []*Bundle
 	wanted, parseErr := semver.ParseTolerant(version)
 	for _, e := range c.Entries {
 		b, ok := p.Bundles[e.Name]
 		switch {
-		case !ok:
+		case !ok: // an entry without a bundle is not installable
 		case b.VersionString() == version:
 			return b, nil
 		case parseErr == nil && b.Release == "" && b.Version.EQ(wanted):
-			same = append(same, b)
+			candidates = append(candidates, b)
 		}
 	}
-	if len(same) == 1 {
-		return same[0], nil
+	if len(candidates) == 1 {
+		return candidates[0], nil
 	}
 	return nil, fmt.Errorf("%w %q in channel %q of package %q: %s", ErrNoVersion, version, c.Name, p.Name,
-		p.offers(c, same))
+		p.describeVersions(c, candidates))
 }
 
-func (p *Package) bundle(c *Channel, name string) (*Bundle, error) {
+func (p *Package) findBundle(c *Channel, name string) (*Bundle, error) {
 	if b, ok := p.Bundles[name]; ok {
 		return b, nil
 	}
@@ -230,13 +243,15 @@ func (p *Package) bundle(c *Channel, name string) (*Bundle, error) {
 		p.Name, name)
 }
 
-// maxListed keeps messages short enough for a condition.
+// maxListed bounds the number of names in a message, because a condition's message must be short.
 const maxListed = 8
 
-func (p *Package) offers(c *Channel, same []*Bundle) string {
-	if len(same) > 1 {
+// describeVersions describes the candidates that a version could mean, if there are several. Otherwise it describes the
+// highest versions that the channel offers.
+func (p *Package) describeVersions(c *Channel, candidates []*Bundle) string {
+	if len(candidates) > 1 {
 		var names []string
-		for _, b := range same {
+		for _, b := range candidates {
 			names = append(names, b.VersionString())
 		}
 		return "it could be any of " + strings.Join(names, ", ") + "; give the whole version"

@@ -10,51 +10,37 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Path returns the names of the bundles to install one after another, after from and up to and including to, both
-// bundle names, in the channel (empty: the default channel).
+// Path returns the names of the bundles to install one after another, after from and up to and including to, in the
+// channel (empty: the default channel). from and to are bundle names.
 //
-// Each step obeys OLM v0: a bundle can directly replace what its entry names in replaces or skips and what lies in its
-// skipRange. The path is the shortest one that passes through no skipped bundle, because a skipped bundle is one that
-// the author wants nobody to install; only where no such path exists may it pass through them. Among equally short
-// paths it takes the higher versions first, as OLM does.
+// Each step obeys OLM v0: a bundle can directly replace the bundles that its entry names in replaces or skips, and
+// the bundles whose version is in its skipRange. The path is the shortest path that passes through no skipped bundle,
+// because the author wants no cluster to install a skipped bundle. If there is no such path, the path can pass
+// through skipped bundles. Among equally short paths it prefers higher versions, as OLM does.
 //
-// An empty from is a fresh install: the path is just to. When from is to the path is empty. from may have left the
-// channel or the catalog: its version is then taken from the bundle or from the conventional name "name.v1.2.3".
+// An empty from is a fresh install: the path contains only to. If from and to are equal, the path is empty. If from
+// left the channel or the catalog, its version is read from the bundle or from the conventional name "name.v1.2.3".
 // Errors wrap ErrNoChannel, ErrNoVersion, ErrNoPath or ErrBlocked.
 func (p *Package) Path(channel, from, to string) ([]string, error) {
 	return p.PathFrom(channel, Installed{Name: from}, to)
 }
 
-// Installed is what a cluster runs: the name of a ClusterServiceVersion and its version, if that is known.
-type Installed struct {
-	Name    string
-	Version string
-}
-
-// SemVer returns the version, or else the one in a conventional name; false if there is neither.
-func (i Installed) SemVer() (semver.Version, bool) {
-	if v, err := semver.ParseTolerant(i.Version); err == nil {
-		return v, true
-	}
-	return registryv1.VersionInName(i.Name)
-}
-
-// PathFrom is Path for a bundle whose version is known from the cluster rather than from the catalog.
+// PathFrom is like Path for a bundle whose version is known from the cluster instead of the catalog.
 func (p *Package) PathFrom(channel string, from Installed, to string) ([]string, error) {
 	c, err := p.Channel(channel)
 	if err != nil {
 		return nil, err
 	}
 	if b, ok := p.Blocks[to]; ok && from.Name != to {
-		return nil, errBlocked(p.Name, b)
+		return nil, newBlockedError(p.Name, b)
 	}
 	if _, ok := c.Entry(to); !ok {
 		return nil, fmt.Errorf("%w: bundle %q is not in channel %q of package %q: %s", ErrNoVersion, to, c.Name, p.Name,
-			p.offers(c, nil))
+			p.describeVersions(c, nil))
 	}
 	switch from.Name {
 	case "":
@@ -62,30 +48,32 @@ func (p *Package) PathFrom(channel string, from Installed, to string) ([]string,
 	case to:
 		return nil, nil
 	}
-	g := p.wholeGraph(c, []Installed{from})
-	skipped := c.skipped()
+	g := p.buildGraph(c, []Installed{from})
+	skipped := c.listSkipped()
+	// The path can pass through skipped bundles only if there is no other path.
 	for _, avoid := range []map[string]bool{skipped, nil} {
-		if path := g.shortest(from.Name, to, avoid); path != nil {
+		if path := g.findShortestPath(from.Name, to, avoid); path != nil {
 			return path, nil
 		}
 	}
-	return nil, p.noPath(c, g, from.Name, to)
+	return nil, p.newNoPathError(c, g, from.Name, to)
 }
 
-// graph holds the direct upgrades of a channel, best first: what comes earlier in next is the higher version.
+// graph holds the direct upgrades of a channel by bundle name, the highest version first.
 type graph struct {
 	next map[string][]string
 }
 
-// node is a bundle in the graph: skipRange needs its version, and an unknown version is in no range.
+// node is a bundle in the graph. skipRange needs its version; an unknown version (nil) is in no range.
 type node struct {
 	name    string
 	version *semver.Version
 }
 
-// predicate is OLM v0's candidate rule (ReplacesPredicate or SkipRangeIncludesPredicate of its resolver).
-func (e Entry) predicate() func(node) bool {
-	// A range that does not parse matches nothing in OLM either; validation reports it.
+// newUpgradePredicate returns a function that reports whether a bundle can be upgraded directly to e. It is OLM v0's
+// candidate rule (ReplacesPredicate or SkipRangeIncludesPredicate of its resolver).
+func (e Entry) newUpgradePredicate() func(node) bool {
+	// A range that does not parse matches nothing in OLM either; Validate reports it.
 	inRange, err := semver.ParseRange(e.SkipRange)
 	if err != nil || e.SkipRange == "" {
 		inRange = func(semver.Version) bool { return false }
@@ -95,7 +83,8 @@ func (e Entry) predicate() func(node) bool {
 	}
 }
 
-func (p *Package) versionOf(i Installed) *semver.Version {
+// findVersion returns the version of an installed bundle; nil if it is unknown.
+func (p *Package) findVersion(i Installed) *semver.Version {
 	if b, ok := p.Bundles[i.Name]; ok {
 		return &b.Version
 	}
@@ -105,39 +94,43 @@ func (p *Package) versionOf(i Installed) *semver.Version {
 	return nil
 }
 
-func (p *Package) compare(a, b string) int {
+// compareBundles orders two bundles by version, then by name; by name only if one of them has no bundle in
+// the package.
+func (p *Package) compareBundles(a, b string) int {
 	x, y := p.Bundles[a], p.Bundles[b]
 	if x == nil || y == nil {
 		return strings.Compare(a, b)
 	}
-	if c := registryv1.CompareVersions(x.Version, y.Version); c != 0 {
+	if c := bundles.CompareVersions(x.Version, y.Version); c != 0 {
 		return c
 	}
 	return strings.Compare(a, b)
 }
 
-// shortest searches breadth first. It passes through no avoided node, but may start and end at one.
-func (g graph) shortest(from, to string, avoid map[string]bool) []string {
+// findShortestPath searches breadth first. The path does not pass through avoided nodes, but can start and end at an
+// avoided node. It returns nil if there is no path.
+func (g graph) findShortestPath(from, to string, avoid map[string]bool) []string {
 	cameFrom := map[string]string{from: from}
 	queue := []string{from}
 	for len(queue) > 0 {
-		at := queue[0]
+		current := queue[0]
 		queue = queue[1:]
-		if at == to {
-			return walkBack(cameFrom, from, to)
+		if current == to {
+			return tracePath(cameFrom, from, to)
 		}
-		for _, n := range g.next[at] {
-			if _, seen := cameFrom[n]; seen || (avoid[n] && n != to) {
+		for _, n := range g.next[current] {
+			if _, isReached := cameFrom[n]; isReached || (avoid[n] && n != to) {
 				continue
 			}
-			cameFrom[n] = at
+			cameFrom[n] = current
 			queue = append(queue, n)
 		}
 	}
 	return nil
 }
 
-func walkBack(cameFrom map[string]string, from, to string) []string {
+// tracePath returns the path from from (excluded) to to. cameFrom has the predecessor of each bundle on it.
+func tracePath(cameFrom map[string]string, from, to string) []string {
 	var path []string
 	for at := to; at != from; at = cameFrom[at] {
 		path = append(path, at)
@@ -146,7 +139,8 @@ func walkBack(cameFrom map[string]string, from, to string) []string {
 	return path
 }
 
-func (p *Package) noPath(c *Channel, g graph, from, to string) error {
+// newNoPathError returns an error that describes which upgrades exist from one bundle and to the other.
+func (p *Package) newNoPathError(c *Channel, g graph, from, to string) error {
 	reachable := "no version in the channel replaces " + p.describe(from)
 	if next := g.next[from]; len(next) > 0 {
 		reachable = p.describe(from) + " can be upgraded to " + p.describeAll(next)

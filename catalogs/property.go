@@ -6,53 +6,53 @@ package catalogs
 import (
 	"encoding/json"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// Rollbacks returns, for each bundle that this one can directly replace, how to go back to it, as far as the catalog
-// knows. A property that cannot be decoded is ignored.
-func (b *Bundle) Rollbacks() []registryv1.Rollback {
-	var out []registryv1.Rollback
+// Rollbacks returns the rollbacks that the catalog declares: from this bundle to bundles that it can directly replace.
+// A property that cannot be decoded is ignored.
+func (b *Bundle) Rollbacks() []bundles.Rollback {
+	var out []bundles.Rollback
 	for _, p := range b.Properties {
-		var rollbacks []registryv1.Rollback
-		if p.Type == registryv1.PropertyRollback && json.Unmarshal(p.Value, &rollbacks) == nil {
+		var rollbacks []bundles.Rollback
+		if p.Type == bundles.PropertyRollback && json.Unmarshal(p.Value, &rollbacks) == nil {
 			out = append(out, rollbacks...)
 		}
 	}
 	return out
 }
 
-// SLO returns the value of the bundle's property registryv1.PropertySLO; nil if it has none.
+// SLO returns the value of the bundle's property bundles.PropertySLO; nil if it has none.
 func (b *Bundle) SLO() json.RawMessage {
 	for _, p := range b.Properties {
-		if p.Type == registryv1.PropertySLO {
+		if p.Type == bundles.PropertySLO {
 			return p.Value
 		}
 	}
 	return nil
 }
 
-// MinKubeVersion returns the oldest version of Kubernetes that the bundle supports, by its property
-// registryv1.PropertyCSVMetadata; empty if it has none.
+// MinKubeVersion returns the oldest version of Kubernetes that the bundle supports, from its property
+// bundles.PropertyCSVMetadata; empty if it has none.
 func (b *Bundle) MinKubeVersion() string {
 	for _, p := range b.Properties {
 		var metadata struct {
 			MinKubeVersion string `json:"minKubeVersion"`
 		}
-		if p.Type == registryv1.PropertyCSVMetadata && json.Unmarshal(p.Value, &metadata) == nil {
+		if p.Type == bundles.PropertyCSVMetadata && json.Unmarshal(p.Value, &metadata) == nil {
 			return metadata.MinKubeVersion
 		}
 	}
 	return ""
 }
 
-// Support returns for how long the bundle is supported and on which versions of Kubernetes, by its first property
-// registryv1.PropertySupport; zero if it has none. Errors wrap registryv1.ErrSupport.
-func (b *Bundle) Support() (registryv1.Support, error) {
+// Support returns for how long the bundle is supported and on which versions of Kubernetes, from its first property
+// bundles.PropertySupport; zero if it has none. Errors wrap bundles.ErrSupport.
+func (b *Bundle) Support() (bundles.Support, error) {
 	for _, p := range b.Properties {
-		if p.Type == registryv1.PropertySupport {
-			return registryv1.ParseSupport(p.Value)
+		if p.Type == bundles.PropertySupport {
+			return bundles.ParseSupport(p.Value)
 		}
 	}
-	return registryv1.Support{}, nil
+	return bundles.Support{}, nil
 }

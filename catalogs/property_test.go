@@ -12,13 +12,14 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// TestPathsAreValidAndShortest compares Path with an independent answer, all-pairs distances by relaxation, on random
-// graphs: each step of a path must be an edge, no path may be longer than needed, and none may be missing.
+// TestPathsAreValidAndShortest compares Path with an independent algorithm, all-pairs distances by relaxation,
+// on random graphs: each step of a path must be an edge, no path must be longer than necessary, and none must
+// be missing.
 func TestPathsAreValidAndShortest(t *testing.T) {
 	for seed := range uint64(400) {
 		p := randomPackage(rand.New(rand.NewPCG(seed, 1)))
 		c := p.Channels["c"]
-		skipped := c.skipped()
+		skipped := c.listSkipped()
 		clean, loose := distances(p, c, skipped), distances(p, c, nil)
 		for _, from := range c.Entries {
 			for _, to := range c.Entries {
@@ -71,7 +72,7 @@ func randomPackage(r *rand.Rand) *Package {
 	return p
 }
 
-// edge states OLM v0's rule once more, straight from its documentation.
+// edge repeats OLM v0's rule from its documentation.
 func edge(p *Package, c *Channel, from, to string) bool {
 	e, _ := c.Entry(to)
 	if from == to {
@@ -83,7 +84,7 @@ func edge(p *Package, c *Channel, from, to string) bool {
 	return e.SkipRange != "" && semver.MustParseRange(e.SkipRange)(p.Bundles[from].Version)
 }
 
-// distances relaxes until nothing changes; avoided bundles may be ends but no intermediate steps.
+// distances relaxes until nothing changes; avoided bundles can be ends but not intermediate steps.
 func distances(p *Package, c *Channel, avoid map[string]bool) map[string]map[string]int {
 	d := map[string]map[string]int{}
 	for _, a := range c.Entries {

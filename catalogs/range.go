@@ -11,36 +11,37 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// ErrNotRange says that a text is no range of versions. Errors that wrap it say what to write.
+// ErrNotRange means that a text is not a range of versions. Errors that wrap it say how to write a range.
 var ErrNotRange = errors.New("not a range of versions")
 
-// IsExact tells whether a text is one version rather than a range of versions.
+// IsExact reports whether a text is one version and not a range of versions.
 func IsExact(text string) bool {
 	_, err := semver.ParseTolerant(text)
 	return err == nil
 }
 
-// Range is a set of versions. The zero value has none.
+// Range is a set of versions. The zero value is empty.
 type Range struct {
 	alternatives []alternative
 }
 
-// alternative is one of the parts between "||".
+// alternative is a part of a range; "||" separates alternatives.
 type alternative struct {
 	contains semver.Range
-	// bounds are the versions that it names.
+	// bounds are the versions that the alternative names.
 	bounds []semver.Version
 }
 
 // ParseRange reads a range in the notation of blang/semver, which OLM uses for skipRange and for dependencies:
-// comparisons with whole versions (>=1.2.0 <2.0.0) that must all hold, and alternatives of them, which "||" separates.
-// 1.2.x and 1.x stand for all versions that begin so. It does not use that library's own ParseRange, which passes over
-// parts of one character, such as the hyphen in 1.0.0 - 2.0.0, and takes the x of a pre-release for a wildcard. What
-// that reads in another way than it says is refused: a wildcard with an operator, or in two places. The error wraps
-// ErrNotRange.
+// comparisons with whole versions (>=1.2.0 <2.0.0) that must all be true, and alternatives, separated by "||". 1.2.x
+// and 1.x mean all versions with that prefix.
+//
+// It does not use blang/semver's ParseRange, which ignores parts of one character, such as the hyphen in 1.0.0 -
+// 2.0.0, and treats the x of a pre-release as a wildcard. It refuses texts that blang/semver would misread: a
+// wildcard with an operator, or in two places. The error wraps ErrNotRange.
 func ParseRange(text string) (Range, error) {
 	var r Range
 	for part := range strings.SplitSeq(text, "||") {
@@ -54,6 +55,7 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
+// parseAlternative parses comparisons that must all be true.
 func parseAlternative(text string) (alternative, error) {
 	comparisons := splitComparisons(text)
 	if len(comparisons) == 0 {
@@ -70,7 +72,7 @@ func parseAlternative(text string) (alternative, error) {
 	return a, nil
 }
 
-// splitComparisons joins operators to the version that follows.
+// splitComparisons splits a text at white space and joins each operator to the version that follows it.
 func splitComparisons(text string) []string {
 	var out []string
 	operator := ""
@@ -85,23 +87,24 @@ func splitComparisons(text string) []string {
 	return out
 }
 
-// operators are the comparisons with a version, by how they are written; none is =.
+// operators are the comparisons with a version by their notation. An empty operator means "=".
 var operators = map[string]func(v, with semver.Version) bool{
 	"": semver.Version.EQ, "=": semver.Version.EQ, "==": semver.Version.EQ,
 	"!": semver.Version.NE, "!=": semver.Version.NE,
 	"<": semver.Version.LT, "<=": semver.Version.LE, ">": semver.Version.GT, ">=": semver.Version.GE,
 }
 
-// parseComparison returns what a comparison has, and the versions that it names: of a wildcard, its bounds.
+// parseComparison returns the versions that a comparison matches, and the versions that it names. A wildcard names
+// its bounds.
 func parseComparison(text string) (semver.Range, []semver.Version, error) {
 	number := strings.TrimLeft(text, "<>=!")
 	operator := strings.TrimSuffix(text, number)
-	compare, known := operators[operator]
+	compare, isOperator := operators[operator]
 	v, err := semver.Parse(number)
 	switch {
 	case number == "":
 		return nil, nil, fmt.Errorf("no version after %q", operator)
-	case !known:
+	case !isOperator:
 		return nil, nil, fmt.Errorf("%q is no comparison", operator)
 	case err == nil:
 		return func(other semver.Version) bool { return compare(other, v) }, []semver.Version{v}, nil
@@ -113,6 +116,7 @@ func parseComparison(text string) (semver.Range, []semver.Version, error) {
 	return parseWildcard(number)
 }
 
+// parseWildcard parses a wildcard such as 1.2.x, and returns its versions and bounds.
 func parseWildcard(text string) (semver.Range, []semver.Version, error) {
 	prefix := strings.TrimSuffix(text, ".x")
 	low, err := semver.ParseTolerant(prefix)
@@ -127,53 +131,58 @@ func parseWildcard(text string) (semver.Range, []semver.Version, error) {
 	return func(v semver.Version) bool { return v.GE(low) && v.LT(high) }, []semver.Version{low, high}, nil
 }
 
-// Contains tells whether a version is in the range. A pre-release is only if an alternative that has it names a
-// pre-release of the same three numbers, which is the rule of npm and Cargo: >=1.2.0 <2.0.0 has neither 1.3.0-rc.1 nor
-// 2.0.0-alpha, and >=1.3.0-rc.1 <2.0.0 has 1.3.0-rc.2 and no other one. Build metadata does not matter.
+// Contains reports whether a version is in the range. A pre-release is in the range only if an alternative that
+// contains it names a pre-release with the same three numbers. This is also the rule of npm and Cargo: >=1.2.0 <2.0.0
+// contains neither 1.3.0-rc.1 nor 2.0.0-alpha, and >=1.3.0-rc.1 <2.0.0 contains 1.3.0-rc.2 and no pre-release of
+// other numbers. Build metadata does not matter.
 func (r Range) Contains(v semver.Version) bool {
-	return slices.ContainsFunc(r.alternatives, func(a alternative) bool { return a.contains(v) && a.admits(v) })
+	return slices.ContainsFunc(r.alternatives, func(a alternative) bool {
+		return a.contains(v) && a.admitsPrerelease(v)
+	})
 }
 
-// LeavesOut tells whether a pre-release is not in the range for no other reason than that it is one.
-func (r Range) LeavesOut(v semver.Version) bool {
+// ExcludesPrerelease reports whether a version is not in the range only because it is a pre-release.
+func (r Range) ExcludesPrerelease(v semver.Version) bool {
 	return !r.Contains(v) && slices.ContainsFunc(r.alternatives, func(a alternative) bool { return a.contains(v) })
 }
 
-func (a alternative) admits(v semver.Version) bool {
+// admitsPrerelease reports whether v is not a pre-release, or a pre-release of the same numbers as a bound.
+func (a alternative) admitsPrerelease(v semver.Version) bool {
 	return len(v.Pre) == 0 || slices.ContainsFunc(a.bounds, func(b semver.Version) bool {
 		return len(b.Pre) > 0 && b.Major == v.Major && b.Minor == v.Minor && b.Patch == v.Patch
 	})
 }
 
-// Nearest returns those of the versions that are next to what the range names: for each version in it the highest one
-// below and the lowest one from there on. They are sorted, the highest first.
+// Nearest returns the versions that are nearest to the range's bounds: for each bound, the highest version below it
+// and the lowest version that is not below it. They are sorted, the highest first.
 func (r Range) Nearest(versions []semver.Version) []semver.Version {
 	sorted := slices.SortedFunc(slices.Values(versions), func(a, b semver.Version) int {
-		return registryv1.CompareVersions(b, a)
+		return bundles.CompareVersions(b, a)
 	})
 	sorted = slices.CompactFunc(sorted, semver.Version.EQ)
-	near := map[int]bool{}
+	isNear := map[int]bool{}
 	for _, a := range r.alternatives {
 		for _, bound := range a.bounds {
 			below := slices.IndexFunc(sorted, bound.GT)
 			if below < 0 {
 				below = len(sorted)
 			}
-			near[below], near[below-1] = true, true
+			// If no version is on one side of the bound, its index is outside the list and has no effect.
+			isNear[below], isNear[below-1] = true, true
 		}
 	}
 	var out []semver.Version
 	for i, v := range sorted {
-		if near[i] {
+		if isNear[i] {
 			out = append(out, v)
 		}
 	}
 	return out
 }
 
-// OfferedBy returns the bundles of a channel (empty: the default channel) that are not blocked, the highest version
-// first. The error wraps ErrNoChannel.
-func (p *Package) OfferedBy(channel string) ([]*Bundle, error) {
+// OfferedBundles returns the bundles of a channel (empty: the default channel) that are not blocked, the highest
+// version first. The error wraps ErrNoChannel.
+func (p *Package) OfferedBundles(channel string) ([]*Bundle, error) {
 	c, err := p.Channel(channel)
 	if err != nil {
 		return nil, err
@@ -186,6 +195,6 @@ func (p *Package) OfferedBy(channel string) ([]*Bundle, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *Bundle) int { return p.compare(b.Name, a.Name) })
+	slices.SortStableFunc(out, func(a, b *Bundle) int { return p.compareBundles(b.Name, a.Name) })
 	return out, nil
 }

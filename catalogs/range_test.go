@@ -147,7 +147,7 @@ func TestNearestToARange(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range []string{"1.4.0-rc.1", "1.3.0", "1.5.0-rc.1"} {
-		if got := r.LeavesOut(semver.MustParse(v)); got != (v == "1.5.0-rc.1") {
+		if got := r.ExcludesPrerelease(semver.MustParse(v)); got != (v == "1.5.0-rc.1") {
 			t.Errorf("leaves out %s: %v", v, got)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/blang/semver/v4"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
 // Schemas of the documents of a file-based catalog.
@@ -29,17 +29,17 @@ const (
 	schemaDeprecation = "olm.deprecations"
 )
 
-// Files walks over the files of a catalog: it calls visit once for each of them, in a stable order, and passes on the
-// first error. The reader is valid during the call only.
+// Files walks over the files of a catalog: it calls visit once for each file, in a stable order, and returns the
+// first error of visit. The reader is valid during the call only.
 type Files func(visit func(name string, content io.Reader) error) error
 
-// SingleFile is a catalog of one file.
+// SingleFile returns a catalog that consists of one file.
 func SingleFile(name string, content io.Reader) Files {
 	return func(visit func(string, io.Reader) error) error { return visit(name, content) }
 }
 
-// ReadPackage reads one package. It keeps nothing of the others, so its memory is bounded by that package and the
-// largest document. Errors wrap ErrNotCatalog, ErrNoPackage or ErrInvalidPackage, or are those of the files.
+// ReadPackage reads one package. It keeps nothing of other packages, so its memory is bounded by this package and the
+// largest document. Errors wrap ErrNotCatalog, ErrNoPackage or ErrInvalidPackage, or are errors of the files.
 func ReadPackage(files Files, name string) (*Package, error) {
 	packages, err := ReadPackages(files, name)
 	if err != nil {
@@ -48,19 +48,19 @@ func ReadPackage(files Files, name string) (*Package, error) {
 	return packages[0], nil
 }
 
-// ReadPackageWith is ReadPackage, but keeps the manifests of the named bundles only: the graph is whole, and memory is
-// bounded by those bundles and the largest document.
-func ReadPackageWith(files Files, name string, bundles ...string) (*Package, error) {
-	return DefaultBudget.ReadPackageWith(files, name, bundles...)
+// ReadPackageWithManifests is like ReadPackage, but keeps the manifests of the named bundles only. The upgrade graph is
+// complete, and memory is bounded by the named bundles and the largest document.
+func ReadPackageWithManifests(files Files, name string, bundles ...string) (*Package, error) {
+	return DefaultBudget.ReadPackageWithManifests(files, name, bundles...)
 }
 
-// ReadPackageWith is the function of that name, within the budget.
-func (b Budget) ReadPackageWith(files Files, name string, bundles ...string) (*Package, error) {
+// ReadPackageWithManifests is the function ReadPackageWithManifests with the budget b instead of DefaultBudget.
+func (b Budget) ReadPackageWithManifests(files Files, name string, withManifests ...string) (*Package, error) {
 	r := newReader(b, func(pkg string) bool { return pkg == name })
-	r.skip = isBundleOfOthers([]string{name})
-	r.keep = func(p registryv1.Property, bundle string) bool {
-		content := p.Type == registryv1.PropertyBundleObject || p.Type == registryv1.PropertyCSVMetadata
-		return !content || slices.Contains(bundles, bundle)
+	r.canSkip = newUnneededBundleFilter([]string{name})
+	r.keepsProperty = func(p bundles.Property, bundle string) bool {
+		isManifest := p.Type == bundles.PropertyBundleObject || p.Type == bundles.PropertyCSVMetadata
+		return !isManifest || slices.Contains(withManifests, bundle)
 	}
 	if err := r.read(files); err != nil {
 		return nil, err
@@ -68,10 +68,10 @@ func (b Budget) ReadPackageWith(files Files, name string, bundles ...string) (*P
 	return r.assemble(name)
 }
 
-// ReadPackages is ReadPackage for several packages in one go, in the order of names.
+// ReadPackages is like ReadPackage for several packages, and reads the files once. The result has the order of names.
 func ReadPackages(files Files, names ...string) ([]*Package, error) {
 	r := newReader(DefaultBudget, func(pkg string) bool { return slices.Contains(names, pkg) })
-	r.skip = isBundleOfOthers(names)
+	r.canSkip = newUnneededBundleFilter(names)
 	if err := r.read(files); err != nil {
 		return nil, err
 	}
@@ -103,47 +103,50 @@ func ReadAll(files Files) ([]*Package, error) {
 	return out, nil
 }
 
-// reader gathers the documents of the packages it is interested in. Documents may come in any order.
+// reader collects the documents of the packages that needsPackage selects. Documents can have any order.
 type reader struct {
-	wanted func(pkg string) bool
-	// skip, if set, tells which documents need not even be parsed.
-	skip func(doc []byte) bool
-	// keep tells which properties of a bundle are wanted.
-	keep   func(p registryv1.Property, bundle string) bool
-	drafts map[string]*draft
-	// names are all packages met, for the message about a missing one.
-	names     map[string]bool
-	documents int
-	skipped   bool
-	// join joins the heads of a channel that has several.
-	join bool
-	// summary leaves out what only those need who install or show a package.
-	summary bool
-	// budget bounds kept, the estimate of what is kept.
-	budget Budget
-	kept   int
+	needsPackage func(pkg string) bool
+	// canSkip, if set, reports whether a document can be skipped without parsing it.
+	canSkip func(doc []byte) bool
+	// keepsProperty reports whether a property of a bundle is kept.
+	keepsProperty func(p bundles.Property, bundle string) bool
+	drafts        map[string]*draft
+	// packageNames are the names of all packages in the catalog, for the message about a missing package.
+	packageNames map[string]bool
+	documents    int
+	skipped      bool
+	// joinsHeads makes assemble join the heads of a channel that has several heads.
+	joinsHeads bool
+	// summaryOnly leaves out fields that are needed only to install or show a package.
+	summaryOnly bool
+	// budget bounds keptBytes, which estimates the memory of the kept documents.
+	budget    Budget
+	keptBytes int
 }
 
+// draft is a package whose documents are being read.
 type draft struct {
 	declared bool
 	pkg      *Package
-	// notes are deprecations, applied once everything they refer to has been read. They are in one document.
-	notes      []deprecationEntry
-	deprecates bool
-	blocks     []Block
-	problems   problems
-	// cost estimates the memory of all this.
+	// deprecations are applied after everything that they refer to has been read. They are in one document.
+	deprecations    []deprecationEntry
+	hasDeprecations bool
+	blocks          []Block
+	problems        problems
+	// cost estimates the memory of this draft, in bytes.
 	cost int
-	// values are those of properties; versions of an operator have most of them in common.
+	// values are the property values by their text. Bundles share equal values, because versions of an operator have
+	// most property values in common.
 	values map[string]json.RawMessage
 }
 
-func newReader(budget Budget, wanted func(string) bool) *reader {
-	return &reader{wanted: wanted, budget: cmp.Or(budget, DefaultBudget),
-		keep:   func(registryv1.Property, string) bool { return true },
-		drafts: map[string]*draft{}, names: map[string]bool{}}
+func newReader(budget Budget, needsPackage func(string) bool) *reader {
+	return &reader{needsPackage: needsPackage, budget: cmp.Or(budget, DefaultBudget),
+		keepsProperty: func(bundles.Property, string) bool { return true },
+		drafts:        map[string]*draft{}, packageNames: map[string]bool{}}
 }
 
+// read reads all files into drafts.
 func (r *reader) read(files Files) error {
 	err := files(func(name string, content io.Reader) error {
 		if err := r.readFile(content); err != nil {
@@ -154,15 +157,16 @@ func (r *reader) read(files Files) error {
 	if err != nil {
 		return err
 	}
-	return r.complete()
+	return r.checkCatalog()
 }
 
-// complete reports whether what was read is a catalog at all.
-func (r *reader) complete() error {
+// checkCatalog returns an error if the input was not a catalog.
+func (r *reader) checkCatalog() error {
 	if r.documents == 0 {
 		return fmt.Errorf("%w: it has no documents", ErrNotCatalog)
 	}
-	if len(r.names) == 0 && !r.skipped {
+	// Skipped documents are bundles, so the input is a catalog.
+	if len(r.packageNames) == 0 && !r.skipped {
 		return fmt.Errorf("%w: it has %d documents, none of them a package", ErrNotCatalog, r.documents)
 	}
 	return nil
@@ -202,16 +206,18 @@ type document struct {
 	Blocks []Block `json:"blocks"`
 
 	// olm.bundle
-	Image         string                `json:"image"`
-	Properties    []registryv1.Property `json:"properties"`
-	RelatedImages []RelatedImage        `json:"relatedImages"`
+	Image         string             `json:"image"`
+	Properties    []bundles.Property `json:"properties"`
+	RelatedImages []RelatedImage     `json:"relatedImages"`
 }
 
+// add adds a document to the draft of its package. A wrong document is recorded as a problem of the package; an error
+// means that the catalog cannot be read, or exceeds a limit. line is the first line of the document in its file.
 func (r *reader) add(doc []byte, line int) error {
 	if r.documents++; r.documents > maxDocuments {
 		return fmt.Errorf("%w: it has more than %d documents", ErrNotCatalog, maxDocuments)
 	}
-	if r.skip != nil && r.skip(doc) {
+	if r.canSkip != nil && r.canSkip(doc) {
 		r.skipped = true
 		return nil
 	}
@@ -228,39 +234,40 @@ func (r *reader) add(doc []byte, line int) error {
 		if err := r.addName(pkg); err != nil {
 			return err
 		}
-	case schemaChannel, schemaBundle, schemaDeprecation, SchemaBlocks:
+	case schemaChannel, schemaBundle, schemaDeprecation, SchemaBlocks: // the package is in.Package
 	default:
-		// Other schemas are other tools' business.
+		// Documents of other schemas belong to other tools.
 		return nil
 	}
-	if !r.wanted(pkg) {
+	if !r.needsPackage(pkg) {
 		return nil
 	}
-	if r.summary {
+	if r.summaryOnly {
 		in.Description, in.Icon, in.Image, in.RelatedImages = "", nil, "", nil
 	}
-	d := r.draft(pkg)
-	before := d.cost
-	if err := d.add(in, r.keep); err != nil {
-		// A wrong document spoils its package, not the catalog.
+	d := r.ensureDraft(pkg)
+	costBefore := d.cost
+	if err := d.add(in, r.keepsProperty); err != nil {
+		// A wrong document makes its package invalid, not the catalog.
 		d.addProblem(err)
 	}
-	return r.spend(pkg, d.cost-before)
+	return r.spend(pkg, d.cost-costBefore)
 }
 
-// addName remembers the name of a package.
+// addName records the name of a package.
 func (r *reader) addName(pkg string) error {
-	if r.names[pkg] {
+	if r.packageNames[pkg] {
 		return nil
 	}
-	r.names[pkg] = true
-	if len(r.names) > maxPackages {
+	r.packageNames[pkg] = true
+	if len(r.packageNames) > maxPackages {
 		return fmt.Errorf("%w: it has more than %d packages", ErrNotCatalog, maxPackages)
 	}
 	return r.spend(pkg, costPackage+len(pkg))
 }
 
-func (r *reader) draft(pkg string) *draft {
+// ensureDraft returns the draft of a package, and creates it if necessary.
+func (r *reader) ensureDraft(pkg string) *draft {
 	d, ok := r.drafts[pkg]
 	if !ok {
 		d = &draft{pkg: &Package{Name: pkg, Channels: map[string]*Channel{}, Bundles: map[string]*Bundle{}},
@@ -270,10 +277,12 @@ func (r *reader) draft(pkg string) *draft {
 	return d
 }
 
+// assemble returns the valid package of a draft, with its deprecations and blocks applied. The error wraps ErrNoPackage
+// or ErrInvalidPackage.
 func (r *reader) assemble(name string) (*Package, error) {
 	d, ok := r.drafts[name]
 	if !ok {
-		return nil, fmt.Errorf("%w %q: %s", ErrNoPackage, name, suggest(name, slices.Sorted(maps.Keys(r.names))))
+		return nil, fmt.Errorf("%w %q: %s", ErrNoPackage, name, suggest(name, slices.Sorted(maps.Keys(r.packageNames))))
 	}
 	if !d.declared {
 		return nil, fmt.Errorf("%w %q: it has channels or bundles but no %s document", ErrInvalidPackage, name,
@@ -283,7 +292,7 @@ func (r *reader) assemble(name string) (*Package, error) {
 	if len(d.problems) > 0 {
 		return nil, fmt.Errorf("%w %q: %w", ErrInvalidPackage, name, errors.Join(d.problems...))
 	}
-	if r.join && d.pkg.checkSize() == nil {
+	if r.joinsHeads && d.pkg.checkSize() == nil {
 		d.pkg.joinHeads()
 	}
 	if err := d.pkg.Validate(); err != nil {
@@ -295,18 +304,19 @@ func (r *reader) assemble(name string) (*Package, error) {
 	return d.pkg, nil
 }
 
-func (d *draft) add(in document, keep func(registryv1.Property, string) bool) error {
+// add adds a document to the draft. An error means that the package is invalid.
+func (d *draft) add(in document, keepsProperty func(bundles.Property, string) bool) error {
 	switch in.Schema {
 	case schemaPackage:
 		return d.addPackage(in)
 	case schemaChannel:
 		return d.addChannel(in)
 	case schemaBundle:
-		return d.addBundle(in, keep)
+		return d.addBundle(in, keepsProperty)
 	case SchemaBlocks:
 		d.blocks = append(d.blocks, in.Blocks...)
 		for _, b := range in.Blocks {
-			d.cost += b.cost()
+			d.cost += b.estimateCost()
 		}
 		return nil
 	default:
@@ -314,6 +324,7 @@ func (d *draft) add(in document, keep func(registryv1.Property, string) bool) er
 	}
 }
 
+// addPackage sets the fields of the package. A second document is an error.
 func (d *draft) addPackage(in document) error {
 	if d.declared {
 		return errors.New("the package is declared twice")
@@ -327,6 +338,7 @@ func (d *draft) addPackage(in document) error {
 	return nil
 }
 
+// addChannel adds a channel with its entries. A channel without a name or with a name in use is an error.
 func (d *draft) addChannel(in document) error {
 	if in.Name == "" {
 		return errors.New("a channel has no name")
@@ -339,17 +351,18 @@ func (d *draft) addChannel(in document) error {
 		if err := json.Unmarshal(in.Entries, &c.Entries); err != nil {
 			return fmt.Errorf("decode entries of channel %q: %w", in.Name, err)
 		}
-		c.Entries = slices.Clone(c.Entries) // the decoder leaves room for more
+		c.Entries = slices.Clone(c.Entries) // the decoder allocates more capacity than needed
 	}
 	d.cost += costChannel + len(in.Name)
 	for _, e := range c.Entries {
-		d.cost += e.cost()
+		d.cost += e.estimateCost()
 	}
 	d.pkg.Channels[in.Name] = c
 	return nil
 }
 
-func (d *draft) addBundle(in document, keep func(registryv1.Property, string) bool) error {
+// addBundle adds a bundle with the properties that keepsProperty selects.
+func (d *draft) addBundle(in document, keepsProperty func(bundles.Property, string) bool) error {
 	if in.Name == "" {
 		return errors.New("a bundle has no name")
 	}
@@ -357,21 +370,21 @@ func (d *draft) addBundle(in document, keep func(registryv1.Property, string) bo
 		return fmt.Errorf("bundle %q is declared twice", in.Name)
 	}
 	b := &Bundle{Name: in.Name, Image: in.Image, RelatedImages: in.RelatedImages}
-	if err := b.identify(d.pkg.Name, in.Properties); err != nil {
+	if err := b.readVersion(d.pkg.Name, in.Properties); err != nil {
 		return fmt.Errorf("bundle %q: %w", in.Name, err)
 	}
-	if err := b.fill(in.Properties, keep); err != nil {
+	if err := b.addProperties(in.Properties, keepsProperty); err != nil {
 		return fmt.Errorf("bundle %q: %w", in.Name, err)
 	}
-	d.addGraph(b)
+	d.addGraphBundle(b)
 	return nil
 }
 
-// addGraph adds a bundle that is kept as it is.
-func (d *draft) addGraph(b *Bundle) {
+// addGraphBundle adds b to the draft and lets its properties share values with other bundles.
+func (d *draft) addGraphBundle(b *Bundle) {
 	for i, p := range b.Properties {
-		if known, ok := d.values[string(p.Value)]; ok {
-			b.Properties[i].Value = known
+		if shared, ok := d.values[string(p.Value)]; ok {
+			b.Properties[i].Value = shared
 			d.cost -= len(p.Value)
 			continue
 		}
@@ -380,25 +393,26 @@ func (d *draft) addGraph(b *Bundle) {
 			d.cost += costProperty + len(p.Value)
 		}
 	}
-	d.cost += b.cost()
+	d.cost += b.estimateCost()
 	d.pkg.Bundles[b.Name] = b
 }
 
-// maxShared bounds the values that bundles share: larger ones differ from version to version.
+// maxShared bounds the length of shared property values. Larger values differ from version to version.
 const maxShared = 512
 
-// addProblem remembers why the package is invalid.
+// addProblem records a reason why the package is invalid, and counts the memory that the reason needs.
 func (d *draft) addProblem(err error) {
 	if d.problems.add(err) {
 		d.cost += costProblem + len(err.Error())
 	}
 }
 
-// identify reads the bundle's version from its one olm.package property.
-func (b *Bundle) identify(pkg string, properties []registryv1.Property) error {
+// readVersion sets the bundle's version and release from its olm.package property. It is an error if the bundle does
+// not have exactly one such property, or if the property names another package.
+func (b *Bundle) readVersion(pkg string, properties []bundles.Property) error {
 	found := 0
 	for _, p := range properties {
-		if p.Type != registryv1.PropertyPackage {
+		if p.Type != bundles.PropertyPackage {
 			continue
 		}
 		var in struct {
@@ -407,10 +421,10 @@ func (b *Bundle) identify(pkg string, properties []registryv1.Property) error {
 			Release     string `json:"release"`
 		}
 		if err := json.Unmarshal(p.Value, &in); err != nil {
-			return fmt.Errorf("decode property %s: %w", registryv1.PropertyPackage, err)
+			return fmt.Errorf("decode property %s: %w", bundles.PropertyPackage, err)
 		}
 		if in.PackageName != pkg {
-			return fmt.Errorf("its property %s names package %q", registryv1.PropertyPackage, in.PackageName)
+			return fmt.Errorf("its property %s names package %q", bundles.PropertyPackage, in.PackageName)
 		}
 		version, err := semver.Parse(in.Version)
 		if err != nil {
@@ -420,36 +434,37 @@ func (b *Bundle) identify(pkg string, properties []registryv1.Property) error {
 		found++
 	}
 	if found != 1 {
-		return fmt.Errorf("it has %d properties %s instead of one", found, registryv1.PropertyPackage)
+		return fmt.Errorf("it has %d properties %s instead of one", found, bundles.PropertyPackage)
 	}
 	return nil
 }
 
-func (b *Bundle) fill(properties []registryv1.Property, keep func(registryv1.Property, string) bool) error {
+// addProperties adds those properties to the bundle that keepsProperty selects. Manifests become Objects.
+func (b *Bundle) addProperties(properties []bundles.Property, keepsProperty func(bundles.Property, string) bool) error {
 	for _, p := range properties {
-		b.Inlined = b.Inlined || p.Type == registryv1.PropertyBundleObject
+		b.Inlined = b.Inlined || p.Type == bundles.PropertyBundleObject
 		switch {
-		case !keep(p, b.Name):
-		case p.Type == registryv1.PropertyBundleObject:
+		case !keepsProperty(p, b.Name): // the property is not needed
+		case p.Type == bundles.PropertyBundleObject:
 			object, err := decodeObject(p.Value)
 			if err != nil {
 				return err
 			}
 			b.Objects = append(b.Objects, object)
 		default:
-			value, err := canonical(p.Value)
+			value, err := canonicalizeJSON(p.Value)
 			if err != nil {
 				return fmt.Errorf("decode property %s: %w", p.Type, err)
 			}
-			b.Properties = append(b.Properties, registryv1.Property{Type: p.Type, Value: value})
+			b.Properties = append(b.Properties, bundles.Property{Type: p.Type, Value: value})
 		}
 	}
 	return nil
 }
 
-// canonical writes JSON without white space and with sorted keys. Property values end up in an annotation of the CSV,
-// where every byte counts, and equal values should be equal bytes.
-func canonical(value []byte) ([]byte, error) {
+// canonicalizeJSON returns the JSON without white space and with sorted keys. Property values are copied to an
+// annotation of the CSV, whose size is limited, and equal values must have equal bytes.
+func canonicalizeJSON(value []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
 	var v any
@@ -465,68 +480,69 @@ func canonical(value []byte) ([]byte, error) {
 	return bytes.Clone(bytes.TrimSpace(out.Bytes())), nil
 }
 
-// decodeObject unwraps a manifest; those written as YAML become JSON, as operator-registry does it.
+// decodeObject returns the manifest of a property as JSON. It converts YAML to JSON, as operator-registry does.
 func decodeObject(value []byte) ([]byte, error) {
-	data, err := objectData(value)
+	data, err := decodeObjectData(value)
 	if err != nil {
-		return nil, fmt.Errorf("decode property %s: %w", registryv1.PropertyBundleObject, err)
+		return nil, fmt.Errorf("decode property %s: %w", bundles.PropertyBundleObject, err)
 	}
 	if utilyaml.IsJSONBuffer(data) {
-		// Whoever decodes the manifest must be able to rely on this.
+		// Callers decode the manifest and rely on this check.
 		return data, untrusted.CheckJSON(data)
 	}
 	object, err := untrusted.ToJSON(data)
 	if err != nil {
-		return nil, fmt.Errorf("convert property %s: %w", registryv1.PropertyBundleObject, err)
+		return nil, fmt.Errorf("convert property %s: %w", bundles.PropertyBundleObject, err)
 	}
 	return object, nil
 }
 
 type deprecationEntry struct {
-	Reference deprecated `json:"reference"`
-	Message   string     `json:"message"`
+	Reference deprecationTarget `json:"reference"`
+	Message   string            `json:"message"`
 }
 
-// deprecated is what a deprecation is about.
-type deprecated struct {
+// deprecationTarget is the package, channel or bundle that a deprecation refers to.
+type deprecationTarget struct {
 	Schema string `json:"schema"`
 	Name   string `json:"name"`
 }
 
-func (r deprecated) String() string {
+func (r deprecationTarget) String() string {
 	if r.Schema == schemaPackage {
 		return "the package"
 	}
 	return fmt.Sprintf("%s %q", strings.TrimPrefix(r.Schema, "olm."), r.Name)
 }
 
-// addDeprecations refuses a second document, as opm does.
+// addDeprecations adds the deprecations of a document. A second document is an error, as in opm.
 func (d *draft) addDeprecations(in document) error {
-	if d.deprecates {
+	if d.hasDeprecations {
 		return fmt.Errorf("it has two documents with the schema %s: keep one, with all deprecations", schemaDeprecation)
 	}
-	d.deprecates = true
+	d.hasDeprecations = true
 	if len(in.Entries) == 0 {
 		return nil
 	}
-	var notes []deprecationEntry
-	if err := json.Unmarshal(in.Entries, &notes); err != nil {
+	var entries []deprecationEntry
+	if err := json.Unmarshal(in.Entries, &entries); err != nil {
 		return fmt.Errorf("decode deprecations: %w", err)
 	}
-	d.notes = append(d.notes, notes...)
-	for _, n := range notes {
-		d.cost += n.cost()
+	d.deprecations = append(d.deprecations, entries...)
+	for _, n := range entries {
+		d.cost += n.estimateCost()
 	}
 	return nil
 }
 
-// applyDeprecations refuses what opm refuses: deprecations of what does not exist, and of one thing twice.
+// applyDeprecations sets the deprecations of the package, its channels and its bundles. As in opm, it is a problem if
+// a deprecation refers to something that does not exist, or if two deprecations refer to the same object.
 func (d *draft) applyDeprecations() {
-	seen := map[deprecated]bool{}
-	for _, n := range d.notes {
+	isDeprecated := map[deprecationTarget]bool{}
+	for _, n := range d.deprecations {
 		c, b := d.pkg.Channels[n.Reference.Name], d.pkg.Bundles[n.Reference.Name]
 		switch {
-		case seen[n.Reference]:
+		case isDeprecated[n.Reference]:
 			d.addProblem(fmt.Errorf("%s is deprecated twice: keep one of the two entries", n.Reference))
 		case n.Reference.Schema == schemaPackage && n.Reference.Name != "":
 			d.addProblem(fmt.Errorf("the deprecation of the package has the name %q: remove it, the document names "+
@@ -540,7 +556,7 @@ func (d *draft) applyDeprecations() {
 		default:
 			d.addProblem(fmt.Errorf("a deprecation refers to %s, which does not exist", n.Reference))
 		}
-		seen[n.Reference] = true
+		isDeprecated[n.Reference] = true
 	}
-	d.notes = nil
+	d.deprecations = nil
 }

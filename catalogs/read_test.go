@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 const yamlCatalog = `---
@@ -87,7 +87,7 @@ func TestReadYAML(t *testing.T) {
 	}
 }
 
-// deprecations is a document with an entry for each reference, a schema and a name.
+// deprecations returns a document with an entry for each reference, which is a schema and a name.
 func deprecations(references ...string) string {
 	var entries []string
 	for _, r := range references {
@@ -245,15 +245,15 @@ func TestRequirements(t *testing.T) {
 		}
 		return raw
 	}
-	b := &catalogs.Bundle{Name: "b", Properties: []registryv1.Property{
-		{Type: registryv1.PropertyPackageRequired,
+	b := &catalogs.Bundle{Name: "b", Properties: []bundles.Property{
+		{Type: bundles.PropertyPackageRequired,
 			Value: value(map[string]string{"packageName": "q", "versionRange": ">=1.0.0"})},
-		{Type: registryv1.PropertyGVKRequired, Value: value(catalogs.GVK{Group: "g", Version: "v1", Kind: "K"})},
-		{Type: registryv1.PropertyConstraint, Value: json.RawMessage(
+		{Type: bundles.PropertyGVKRequired, Value: value(catalogs.GVK{Group: "g", Version: "v1", Kind: "K"})},
+		{Type: bundles.PropertyConstraint, Value: json.RawMessage(
 			`{"failureMessage":"m","any":{"constraints":[{"gvk":{"group":"g","version":"v1","kind":"K"}},` +
 				`{"package":{"packageName":"q","versionRange":"<2.0.0"}}]}}`,
 		)},
-		{Type: registryv1.PropertyConstraint,
+		{Type: bundles.PropertyConstraint,
 			Value: json.RawMessage(`{"failureMessage":"needs luck","cel":{"rule":"true"}}`)},
 	}}
 	rs, err := b.Requirements()
@@ -303,7 +303,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("the reader passed an invalid package: %v", err)
 			}
 			for name, c := range p.Channels {
-				head, err := p.Target(name, "")
+				head, err := p.Head(name)
 				if err != nil {
 					t.Errorf("valid channel without a head: %v", err)
 					continue

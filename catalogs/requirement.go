@@ -12,17 +12,17 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// GVK names a Kubernetes API.
+// GVK identifies a Kubernetes API.
 type GVK struct {
 	Group   string `json:"group"`
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
 }
 
-// String is the form kubectl uses: kind.version.group.
+// String returns the form that kubectl uses: kind.version.group.
 func (g GVK) String() string { return strings.Join([]string{g.Kind, g.Version, g.Group}, ".") }
 
 // Compare orders by group, kind and version.
@@ -30,7 +30,7 @@ func (g GVK) Compare(o GVK) int {
 	return cmp.Or(cmp.Compare(g.Group, o.Group), cmp.Compare(g.Kind, o.Kind), cmp.Compare(g.Version, o.Version))
 }
 
-// Requirement is one thing that a bundle needs another bundle for. Exactly one of its fields is set, apart from
+// Requirement is something that a bundle needs from another bundle. Exactly one of its fields is set, apart from
 // Range, which belongs to Package.
 type Requirement struct {
 	Package string
@@ -39,11 +39,12 @@ type Requirement struct {
 	// All and Any are the compound forms of olm.constraint.
 	All []Requirement
 	Any []Requirement
-	// Opaque is a constraint that only OLM evaluates: cel, not, and constraints that are newer than this code.
+	// Opaque describes a constraint that only OLM can evaluate: cel, not, and constraints that this code does
+	// not support.
 	Opaque string
 }
 
-// String says what is required.
+// String describes the requirement for messages.
 func (r Requirement) String() string {
 	switch {
 	case r.Package != "":
@@ -67,8 +68,8 @@ func joinRequirements(rs []Requirement) string {
 	return strings.Join(text, "; ")
 }
 
-// SatisfiedBy reports whether one bundle of a package satisfies the requirement, by the rules of OLM v0's resolver: a
-// compound constraint has to be satisfied by a single bundle.
+// SatisfiedBy reports whether a bundle of a package satisfies the requirement, by the rules of OLM v0's resolver: a
+// single bundle must satisfy all of a compound constraint.
 func (r Requirement) SatisfiedBy(pkg string, b *Bundle) bool {
 	switch {
 	case r.Package != "":
@@ -80,7 +81,7 @@ func (r Requirement) SatisfiedBy(pkg string, b *Bundle) bool {
 		return !slices.ContainsFunc(r.All, func(sub Requirement) bool { return !sub.SatisfiedBy(pkg, b) })
 	case r.Any != nil:
 		return slices.ContainsFunc(r.Any, func(sub Requirement) bool { return sub.SatisfiedBy(pkg, b) })
-	default:
+	default: // only OLM can evaluate an opaque constraint
 		return false
 	}
 }
@@ -89,7 +90,7 @@ func (r Requirement) SatisfiedBy(pkg string, b *Bundle) bool {
 func (b *Bundle) Requirements() ([]Requirement, error) {
 	var out []Requirement
 	for _, p := range b.Properties {
-		r, err := requirementOf(p)
+		r, err := readRequirement(p)
 		if err != nil {
 			return nil, fmt.Errorf("decode property %s of bundle %q: %w", p.Type, b.Name, err)
 		}
@@ -100,34 +101,34 @@ func (b *Bundle) Requirements() ([]Requirement, error) {
 	return out, nil
 }
 
-// requirementOf returns what a property requires; nil if it is no requirement.
-func requirementOf(p registryv1.Property) (*Requirement, error) {
+// readRequirement returns the requirement of a property; nil if the property is not a requirement.
+func readRequirement(p bundles.Property) (*Requirement, error) {
 	switch p.Type {
-	case registryv1.PropertyPackageRequired:
+	case bundles.PropertyPackageRequired:
 		var c constraintPackage
 		if err := json.Unmarshal(p.Value, &c); err != nil {
 			return nil, err
 		}
 		return &Requirement{Package: c.PackageName, Range: c.VersionRange}, nil
-	case registryv1.PropertyGVKRequired:
+	case bundles.PropertyGVKRequired:
 		var gvk GVK
 		if err := json.Unmarshal(p.Value, &gvk); err != nil {
 			return nil, err
 		}
 		return &Requirement{GVK: &gvk}, nil
-	case registryv1.PropertyConstraint:
+	case bundles.PropertyConstraint:
 		var c constraint
 		if err := json.Unmarshal(p.Value, &c); err != nil {
 			return nil, err
 		}
-		r := c.requirement()
+		r := c.toRequirement()
 		return &r, nil
 	default:
 		return nil, nil
 	}
 }
 
-// constraint is the value of olm.constraint, see OLM's enhancement "compound bundle constraints".
+// constraint is the value of olm.constraint; see OLM's enhancement "compound bundle constraints".
 type constraint struct {
 	FailureMessage string             `json:"failureMessage"`
 	Package        *constraintPackage `json:"package"`
@@ -145,25 +146,25 @@ type compound struct {
 	Constraints []constraint `json:"constraints"`
 }
 
-func (c constraint) requirement() Requirement {
+func (c constraint) toRequirement() Requirement {
 	switch {
 	case c.Package != nil:
 		return Requirement{Package: c.Package.PackageName, Range: c.Package.VersionRange}
 	case c.GVK != nil:
 		return Requirement{GVK: c.GVK}
 	case c.All != nil:
-		return Requirement{All: c.All.requirements()}
+		return Requirement{All: c.All.toRequirements()}
 	case c.Any != nil:
-		return Requirement{Any: c.Any.requirements()}
+		return Requirement{Any: c.Any.toRequirements()}
 	default:
 		return Requirement{Opaque: cmp.Or(c.FailureMessage, "that only OLM can judge")}
 	}
 }
 
-func (c compound) requirements() []Requirement {
+func (c compound) toRequirements() []Requirement {
 	out := make([]Requirement, 0, len(c.Constraints))
 	for _, sub := range c.Constraints {
-		out = append(out, sub.requirement())
+		out = append(out, sub.toRequirement())
 	}
 	return out
 }

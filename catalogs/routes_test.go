@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRoutesEqualPaths compares the answer to all questions at once with the answers one by one, for entries and
-// for bundles that have left the catalog.
+// TestRoutesEqualPaths compares the routes with the single paths, for entries and for bundles that have left
+// the catalog.
 func TestRoutesEqualPaths(t *testing.T) {
 	for seed := range uint64(400) {
 		p := randomPackage(rand.New(rand.NewPCG(seed, 1)))

@@ -11,8 +11,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// suggest returns the existing names that are most similar to the requested
-// one.
+// suggest returns a text with the existing names that are most similar to the wanted name.
 func suggest(wanted string, existing []string) string {
 	if len(existing) == 0 {
 		return "there are none"
@@ -20,9 +19,9 @@ func suggest(wanted string, existing []string) string {
 	if len(existing) <= maxListed {
 		return "the catalog has " + strings.Join(existing, ", ")
 	}
-	near := slices.Clone(existing)
-	slices.SortStableFunc(near, func(a, b string) int {
+	byDistance := slices.Clone(existing)
+	slices.SortStableFunc(byDistance, func(a, b string) int {
 		return cmp.Compare(levenshtein.ComputeDistance(wanted, a), levenshtein.ComputeDistance(wanted, b))
 	})
-	return "the nearest are " + strings.Join(near[:3], ", ")
+	return "the nearest are " + strings.Join(byDistance[:3], ", ")
 }

@@ -9,10 +9,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// Summary is what a catalog offers, package by package, without the bundles' content.
+// Summary is what a catalog offers, by package, without the content of the bundles.
 type Summary struct {
 	// Packages are sorted by name.
 	Packages []PackageSummary
@@ -27,9 +27,9 @@ type PackageSummary struct {
 	Channels []ChannelSummary
 	// Versions are all versions of the package, the highest first.
 	Versions []string
-	// Provides are the APIs that some version provides, sorted.
+	// Provides are the APIs that the package's versions provide, sorted, without duplicates.
 	Provides []GVK
-	// Problem is why the package cannot be installed from this catalog; empty when it can.
+	// Problem is why the package cannot be installed from this catalog; empty if it can.
 	Problem string
 }
 
@@ -55,15 +55,15 @@ func (s Summary) Package(name string) (PackageSummary, error) {
 	return PackageSummary{}, fmt.Errorf("%w %q: %s", ErrNoPackage, name, suggest(name, names))
 }
 
-// ReadSummary reads what a catalog offers. One invalid package does not spoil the others: its summary says what is
-// wrong with it. Errors wrap ErrNotCatalog or are those of the files.
+// ReadSummary reads what a catalog offers. An invalid package does not affect other packages: its summary has the
+// Problem. Errors wrap ErrNotCatalog or are errors of the files.
 func ReadSummary(files Files) (Summary, error) { return DefaultBudget.ReadSummary(files) }
 
-// ReadSummary is the function of that name, within the budget.
+// ReadSummary is the function ReadSummary with the budget b.
 func (b Budget) ReadSummary(files Files) (Summary, error) {
 	r := newReader(b, func(string) bool { return true })
-	r.summary = true
-	r.keep = func(p registryv1.Property, _ string) bool { return p.Type == registryv1.PropertyGVK }
+	r.summaryOnly = true
+	r.keepsProperty = func(p bundles.Property, _ string) bool { return p.Type == bundles.PropertyGVK }
 	if err := r.read(files); err != nil {
 		return Summary{}, err
 	}
@@ -79,7 +79,7 @@ func (b Budget) ReadSummary(files Files) (Summary, error) {
 	return s, nil
 }
 
-// Summary says what a valid package offers.
+// Summary returns what a valid package offers.
 func (p *Package) Summary() PackageSummary {
 	s := PackageSummary{Name: p.Name, DefaultChannel: p.DefaultChannel, Deprecation: p.Deprecation}
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
@@ -99,7 +99,7 @@ func (p *Package) Summary() PackageSummary {
 	}
 	s.Provides = slices.SortedFunc(maps.Keys(provided), GVK.Compare)
 	bundles := slices.SortedFunc(maps.Values(p.Bundles), func(a, b *Bundle) int {
-		return p.compare(b.Name, a.Name)
+		return p.compareBundles(b.Name, a.Name)
 	})
 	for _, b := range bundles {
 		s.Versions = append(s.Versions, b.VersionString())
@@ -107,12 +107,12 @@ func (p *Package) Summary() PackageSummary {
 	return s
 }
 
-// Provides returns the APIs that the bundle's CSV owns; properties that do not parse provide nothing.
+// Provides returns the APIs that the bundle's CSV owns. It ignores properties that cannot be decoded.
 func (b *Bundle) Provides() []GVK {
 	var out []GVK
 	for _, p := range b.Properties {
 		var gvk GVK
-		if p.Type == registryv1.PropertyGVK && json.Unmarshal(p.Value, &gvk) == nil {
+		if p.Type == bundles.PropertyGVK && json.Unmarshal(p.Value, &gvk) == nil {
 			out = append(out, gvk)
 		}
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// The parts of a package are bounded because upgrade paths compare its entries with each other. The largest packages in
-// public catalogs have some hundred bundles.
+// The parts of a package are bounded because the computation of upgrade paths compares its entries with each other.
+// The largest packages in public catalogs have some hundred bundles.
 const (
-	maxBundles = 10_000 // and as many blocks
+	maxBundles = 10_000 // also the limit for blocks
 	maxEntries = 50_000 // of all channels together
 )
 
-// Validate reports everything in which the package breaks the rules of file-based catalogs: a default channel that
-// exists, one head per channel, an acyclic chain of replacements that misses no bundle, no version twice, and no
-// reference to a bundle that is not there. The error wraps ErrInvalidPackage.
+// Validate reports all violations of the rules of file-based catalogs: the default channel must exist, a channel must
+// have one head and an acyclic chain of replacements that reaches all bundles, versions must be unique, and entries
+// must refer to existing bundles. The error wraps ErrInvalidPackage.
 func (p *Package) Validate() error {
 	if err := p.checkSize(); err != nil {
 		return fmt.Errorf("%w %q: %w", ErrInvalidPackage, p.Name, err)
@@ -52,18 +52,18 @@ func (p *Package) Validate() error {
 	return fmt.Errorf("%w %q: %w", ErrInvalidPackage, p.Name, errors.Join(found...))
 }
 
-// maxProblems bounds those that are named of one package or channel.
+// maxProblems bounds the problems that are reported for one package or channel.
 const maxProblems = 100
 
-var errMore = errors.New("and there is more")
+var errMoreProblems = errors.New("and there is more")
 
-// problems are why a package is invalid, up to maxProblems.
+// problems are the reasons why a package is invalid, up to maxProblems.
 type problems []error
 
-// add reports whether there was room.
+// add adds a problem. It returns false if maxProblems were already added.
 func (p *problems) add(err error) bool {
 	if len(*p) == maxProblems {
-		err = errMore
+		err = errMoreProblems
 	}
 	if len(*p) <= maxProblems {
 		*p = append(*p, err)
@@ -71,6 +71,7 @@ func (p *problems) add(err error) bool {
 	return len(*p) <= maxProblems
 }
 
+// checkSize returns an error if the package has too many bundles, blocks or entries.
 func (p *Package) checkSize() error {
 	entries := 0
 	for _, c := range p.Channels {
@@ -87,6 +88,7 @@ func (p *Package) checkSize() error {
 	return nil
 }
 
+// validateBundles returns the problems of the bundles: equal versions, and bundles in no channel.
 func (p *Package) validateBundles() []error {
 	offered := p.Offered()
 	var found problems
@@ -105,7 +107,7 @@ func (p *Package) validateBundles() []error {
 	return found
 }
 
-// Offered returns the names of the bundles that are in some channel.
+// Offered returns the names of the bundles that are in a channel.
 func (p *Package) Offered() map[string]bool {
 	names := map[string]bool{}
 	for _, c := range p.Channels {
@@ -116,17 +118,19 @@ func (p *Package) Offered() map[string]bool {
 	return names
 }
 
+// validateChannel returns the problems of a channel: of its entries (duplicate names, missing bundles, invalid skips
+// and ranges) and of its chain of replacements.
 func (p *Package) validateChannel(c *Channel) []error {
 	if len(c.Entries) == 0 {
 		return []error{errors.New("it has no entry")}
 	}
 	var found problems
-	seen := map[string]bool{}
+	isPresent := map[string]bool{}
 	for _, e := range c.Entries {
-		if seen[e.Name] {
+		if isPresent[e.Name] {
 			found.add(fmt.Errorf("entry %q is there twice", e.Name))
 		}
-		seen[e.Name] = true
+		isPresent[e.Name] = true
 		if p.Bundles[e.Name] == nil {
 			found.add(fmt.Errorf("entry %q has no bundle", e.Name))
 		}
@@ -147,68 +151,68 @@ func (p *Package) validateChannel(c *Channel) []error {
 	return found
 }
 
-// validateChain walks from the head along replaces. As in operator-registry, the walk ends where it meets a skipped
-// bundle, its tail may replace a bundle that does not exist, and whatever it does not meet must be skipped.
+// validateChain walks from the head along replaces. As in operator-registry, the walk ends at a skipped bundle, the
+// last entry can replace a bundle that does not exist, and every entry that the walk does not reach must be skipped.
 func (c *Channel) validateChain() error {
-	// A cycle that leaves no head is reported as the cycle it is.
-	if cycle := c.cycle(); cycle != nil {
+	// A cycle can also leave no head; the cycle is the better message.
+	if cycle := c.findCycle(); cycle != nil {
 		return fmt.Errorf("replaces runs in a circle: %s", strings.Join(cycle, " -> "))
 	}
 	head, err := c.Head()
 	if err != nil {
 		return err
 	}
-	stranded := c.stranded(head)
-	if len(stranded) > 0 {
-		slices.Sort(stranded)
+	unreachable := c.listUnreachable(head)
+	if len(unreachable) > 0 {
+		slices.Sort(unreachable)
 		return fmt.Errorf("the chain of replacements from its head %q never meets %s", head,
-			strings.Join(stranded, ", "))
+			strings.Join(unreachable, ", "))
 	}
 	return nil
 }
 
-// stranded returns what is neither skipped nor met on the walk from the head.
-func (c *Channel) stranded(head string) []string {
-	skipped := c.skipped()
+// listUnreachable returns the entries that are not skipped and that the walk from the head does not reach.
+func (c *Channel) listUnreachable(head string) []string {
+	skipped := c.listSkipped()
 	entries := make(map[string]Entry, len(c.Entries))
-	for _, e := range slices.Backward(c.Entries) { // the first one of a name counts
+	for _, e := range slices.Backward(c.Entries) { // the first entry with a name counts
 		entries[e.Name] = e
 	}
-	met := map[string]bool{}
-	for at, ok := entries[head]; ok && !met[at.Name]; at, ok = entries[at.Replaces] {
-		met[at.Name] = true
-		if skipped[at.Replaces] {
+	reached := map[string]bool{}
+	for entry, ok := entries[head]; ok && !reached[entry.Name]; entry, ok = entries[entry.Replaces] {
+		reached[entry.Name] = true
+		if skipped[entry.Replaces] {
 			break
 		}
 	}
-	var stranded []string
+	var unreachable []string
 	for _, e := range c.Entries {
-		if !met[e.Name] && !skipped[e.Name] {
-			stranded = append(stranded, e.Name)
+		if !reached[e.Name] && !skipped[e.Name] {
+			unreachable = append(unreachable, e.Name)
 		}
 	}
-	return stranded
+	return unreachable
 }
 
-// cycle returns the first circle of replaces, with its first name repeated at the end; nil if there is none.
-func (c *Channel) cycle() []string {
+// findCycle returns the first cycle of replaces, with its first name repeated at the end; nil if there is none.
+func (c *Channel) findCycle() []string {
 	replaces := make(map[string]string, len(c.Entries))
 	for _, e := range c.Entries {
 		replaces[e.Name] = e.Replaces
 	}
-	harmless := map[string]bool{}
+	acyclic := map[string]bool{} // the names from which a walk ends
 	for _, e := range c.Entries {
 		position := map[string]int{}
 		var walk []string
-		for at := e.Name; at != "" && !harmless[at]; at = replaces[at] {
-			if start, ok := position[at]; ok {
-				return append(walk[start:], at)
+		for current := e.Name; current != "" && !acyclic[current]; current = replaces[current] {
+			if start, ok := position[current]; ok {
+				return append(walk[start:], current)
 			}
-			position[at] = len(walk)
-			walk = append(walk, at)
+			position[current] = len(walk)
+			walk = append(walk, current)
 		}
 		for _, name := range walk {
-			harmless[name] = true
+			acyclic[name] = true
 		}
 	}
 	return nil

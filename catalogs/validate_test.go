@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// chain is a package whose channels all replace each bundle by the next one.
+// chain returns a package in whose channels each bundle is replaced by the next bundle.
 func chain(bundles, channels int) *catalogs.Package {
 	p := &catalogs.Package{Name: "p", DefaultChannel: "c0", Channels: map[string]*catalogs.Channel{},
 		Bundles: map[string]*catalogs.Bundle{}}
@@ -35,7 +35,8 @@ func chain(bundles, channels int) *catalogs.Package {
 	return p
 }
 
-// TestSizeOfAPackage: a package is validated for each catalog that is read, and its paths are searched afterwards.
+// TestSizeOfAPackage checks the limits, because a package is validated for each catalog that is read, and its paths
+// are searched after that.
 func TestSizeOfAPackage(t *testing.T) {
 	blocked := chain(1, 1)
 	blocked.Blocks = map[string]catalogs.Block{}
@@ -66,7 +67,7 @@ func TestSizeOfAPackage(t *testing.T) {
 	}
 }
 
-// TestFirstEntryOfAName: the walk from the head uses the first of two entries with one name, as upgrades do.
+// TestFirstEntryOfAName: the walk from the head uses the first of two entries with the same name, as upgrades do.
 func TestFirstEntryOfAName(t *testing.T) {
 	p := chain(3, 1)
 	c := p.Channels["c0"]

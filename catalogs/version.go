@@ -9,8 +9,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// CompareVersions orders versions as semantic versions, a leading v allowed. Text
-// that is no version comes before all versions, ordered as text.
+// CompareVersions orders versions as semantic versions; a leading v is allowed. A text that is not a version comes
+// before all versions; such texts are ordered as text.
 func CompareVersions(a, b string) int {
 	x, errX := semver.ParseTolerant(a)
 	y, errY := semver.ParseTolerant(b)

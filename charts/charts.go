@@ -1,10 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package charts carries the Helm chart of hub and agent inside the binary, so
-// that `bellwether install hub` and `bellwether fleet join` install exactly the
-// version that they belong to, without a chart repository. It renders nothing:
-// that is Helm's job.
+// Package charts embeds the Helm chart of hub and agent in the binary, so that `bellwether
+// install hub` and `bellwether fleet join` install their own version without a chart repository.
+// It does not render the chart; Helm does.
 package charts
 
 import (
@@ -16,11 +15,12 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
-// HostedViewPorts is how many ports of catalog views a hosted cluster gets unless the user names others, one for each
-// operator. MaxViewPorts is how many the Service of hosted agents has at most: the chart refuses more.
+// HostedViewPorts is the default number of catalog view ports of a hosted cluster, one port for
+// each operator. MaxViewPorts is the maximum number of ports of the Service of hosted agents:
+// the chart refuses more ports.
 const (
 	HostedViewPorts = 30
 	MaxViewPorts    = 500
@@ -29,13 +29,14 @@ const (
 //go:embed all:bellwether
 var files embed.FS
 
-// registry is where the command line of a release installs the images from; empty for what values.yaml names. The
-// linker sets it.
+// registry is the registry from which the command line of a release installs the images; empty
+// for the registry in values.yaml. The linker sets it.
 var registry string
 
-// Load returns the chart. In a program of a release its version, and so the tag of its images, is that of the release.
-// Its CRDs are templates, which the values crds.enabled and crds.keep are about; Helm would never upgrade those of a
-// chart's folder crds.
+// Load returns the chart. In the program of a release, the version of the chart, and
+// therefore the tag of its images, is the version of the release. The chart's CRDs are
+// templates, which depend on the values crds.enabled and crds.keep. Helm would never upgrade
+// CRDs in the chart's folder crds.
 func Load() (*chart.Chart, error) {
 	var buffered []*loader.BufferedFile
 	released, isRelease := version.Release()
@@ -49,7 +50,7 @@ func Load() (*chart.Chart, error) {
 		}
 		if isRelease {
 			release := Release{Version: released, Registry: registry}
-			if data, err = release.edit(strings.TrimPrefix(name, "bellwether/"), data); err != nil {
+			if data, err = release.editFile(strings.TrimPrefix(name, "bellwether/"), data); err != nil {
 				return err
 			}
 		}

@@ -282,7 +282,7 @@ func TestValuesAreChecked(t *testing.T) {
 	}
 }
 
-// TestMostViewPorts: the numbers that the command line knows are those of the chart.
+// TestMostViewPorts verifies that the numbers in the command line are the numbers of the chart.
 func TestMostViewPorts(t *testing.T) {
 	const first = 50100
 	values := func(ports int) string {
@@ -348,7 +348,8 @@ func TestRulesArePresent(t *testing.T) {
 	}
 }
 
-// TestTheAgentReadsNoLogs: what operators write into their logs must not reach the hub.
+// TestTheAgentReadsNoLogs verifies that the agent cannot read logs, because the content of
+// operators' logs must not reach the hub.
 func TestTheAgentReadsNoLogs(t *testing.T) {
 	manifests, err := render(t, load(t), everything)
 	if err != nil {
@@ -378,7 +379,7 @@ func TestTheAgentReadsNoLogs(t *testing.T) {
 	}
 }
 
-// TestDashboards reads what Grafana's sidecar would.
+// TestDashboards reads the dashboards as Grafana's sidecar does.
 func TestDashboards(t *testing.T) {
 	manifests, err := render(t, load(t), "hub: {enabled: true}")
 	if err != nil {
@@ -416,7 +417,8 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// TestPlatformNamespacesAreDenied: a policy without a list of namespaces of its own keeps operators out of OpenShift's.
+// TestPlatformNamespacesAreDenied verifies that a policy without a list of namespaces keeps
+// operators out of OpenShift's namespaces.
 func TestPlatformNamespacesAreDenied(t *testing.T) {
 	const namespace = "bellwether-system"
 	policyOf := func(values string) *localpolicy.Policy {
@@ -441,10 +443,10 @@ func TestPlatformNamespacesAreDenied(t *testing.T) {
 		"openshift-operators": false, "openshift-gitops-operator": false, "openshift-custom-domains-operator": false,
 	} {
 		release := v1alpha1.Release{Install: v1alpha1.InstallSettings{Namespace: name}}
-		if _, err := byDefault.Release(release); (err != nil) != denied {
+		if _, err := byDefault.JudgeRelease(release); (err != nil) != denied {
 			t.Errorf("a release into %s: %v", name, err)
 		}
-		if _, err := owners.Release(release); err != nil {
+		if _, err := owners.JudgeRelease(release); err != nil {
 			t.Errorf("a release into %s, which the owner's list does not have: %v", name, err)
 		}
 	}

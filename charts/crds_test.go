@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package charts
+package charts_test
 
 import (
 	"os"
@@ -52,8 +52,8 @@ func TestCRDsAreAdmitted(t *testing.T) {
 	}
 }
 
-// TestWhatAgentsWriteIsBounded looks for text and numbers without a bound in the statuses that agents write. Where a
-// type is Kubernetes' own, a rule in CEL has to refuse a long text.
+// TestWhatAgentsWriteIsBounded finds texts and numbers without a limit in the statuses that
+// agents write. For the types of Kubernetes, a CEL rule must refuse a long text.
 func TestWhatAgentsWriteIsBounded(t *testing.T) {
 	for _, kind := range []string{"operatorinstalls", "operatorbackups", "operatorscans"} {
 		text, err := os.ReadFile("bellwether/files/crds/bellwether.dev_" + kind + ".yaml")
@@ -70,7 +70,8 @@ func TestWhatAgentsWriteIsBounded(t *testing.T) {
 	}
 }
 
-// isOnlyCopied tells of numbers in types of Kubernetes, with which nothing is computed.
+// isOnlyCopied reports whether a number is in a type of Kubernetes and is
+// not used in computations.
 func isOnlyCopied(path string) bool {
 	return strings.HasSuffix(path, ".conditions[].observedGeneration") || strings.HasSuffix(path, ".tolerationSeconds")
 }
@@ -83,6 +84,14 @@ type bounds struct {
 
 func newValidator(t *testing.T, s apiextensionsv1.JSONSchemaProps) *cel.Validator {
 	t.Helper()
+	_, structural := convertSchema(t, s)
+	return cel.NewValidator(structural, false, celconfig.PerCallLimit)
+}
+
+// convertSchema returns a schema in the two forms in which an API server uses it.
+func convertSchema(t *testing.T, s apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps,
+	*structuralschema.Structural) {
+	t.Helper()
 	internal := &apiextensions.JSONSchemaProps{}
 	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&s, internal, nil)
 	if err != nil {
@@ -92,7 +101,7 @@ func newValidator(t *testing.T, s apiextensionsv1.JSONSchemaProps) *cel.Validato
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cel.NewValidator(structural, false, celconfig.PerCallLimit)
+	return internal, structural
 }
 
 // check walks the schema at a path. The function in puts a value there, into a status that has all that is required.
@@ -139,7 +148,7 @@ func (b bounds) checkMap(t *testing.T, path string, s apiextensionsv1.JSONSchema
 	b.check(t, path+"{}", *s.AdditionalProperties.Schema, func(value any) any { return in(map[string]any{"a": value}) })
 }
 
-// refuses wants one of the rules that say how much there may be at most to refuse a status.
+// refuses verifies that one of the rules about maximum sizes refuses a status.
 func (b bounds) refuses(t *testing.T, what string, status any) {
 	t.Helper()
 	problems, _ := b.validator.Validate(t.Context(), field.NewPath("status"), nil, status, nil,

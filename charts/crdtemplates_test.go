@@ -52,7 +52,8 @@ func renderedCRDs(t *testing.T, values string) map[string]*unstructured.Unstruct
 	return out
 }
 
-// TestCRDsOfEachPart: the hub has all CRDs, an agent that of EndpointProbes, and what runs elsewhere none.
+// TestCRDsOfEachPart verifies that the hub has all CRDs, an agent has the CRD of EndpointProbes,
+// and components outside the cluster have none.
 func TestCRDsOfEachPart(t *testing.T) {
 	all := []string{
 		"alertsilences.bellwether.dev",
@@ -147,7 +148,7 @@ func TestReleaseFitsASecret(t *testing.T) {
 		size += len(key) + len(value)
 	}
 	t.Logf("the Secret has %d KiB", size>>10)
-	// What users put into values is stored too.
+	// The values of users are stored too.
 	if size > corev1.MaxSecretSize*3/4 {
 		t.Errorf("the Secret of the release has %d KiB of %d: see decision 0068", size>>10, corev1.MaxSecretSize>>10)
 	}

@@ -24,14 +24,15 @@ import (
 // anyone is where a rule of a NetworkPolicy names no sender.
 const anyone = "anyone"
 
-// TestNetworkPoliciesCoverEveryPort: each port that a pod opens is let in from exactly where it has to be, so that
-// whoever adds a port has to decide about it.
+// TestNetworkPoliciesCoverEveryPort verifies the allowed senders of each port that a pod opens.
+// The author of a new port must decide about its senders.
 func TestNetworkPoliciesCoverEveryPort(t *testing.T) {
 	const olm = "kubernetes.io/metadata.name in (olm,openshift-marketplace,openshift-operator-lifecycle-manager)"
 	monitoring := "metricsFrom: [{namespaceSelector: {matchLabels: {team: sre}}}]"
 	for name, test := range map[string]struct {
 		values string
-		// want are the senders by Deployment and port. The probes' port is in none: the pod's node reaches it anyway.
+		// want are the senders by Deployment and port. The port of probes has no senders: the
+		// pod's node can always reach it.
 		want map[string]map[string]string
 	}{
 		"hub": {"hub: {enabled: true}", map[string]map[string]string{"bellwether-hub": {"metrics": anyone}}},
@@ -102,7 +103,8 @@ func decode[T any](t *testing.T, manifest string) T {
 	return out
 }
 
-// senders are those that the policies of a Deployment's pods let in, by port; nil where there is no policy.
+// senders returns the senders that the policies of a Deployment's pods allow, by port;
+// nil if there is no policy.
 func senders(t *testing.T, d *appsv1.Deployment, policies []networkingv1.NetworkPolicy) map[string]string {
 	t.Helper()
 	var out map[string]string
@@ -156,7 +158,8 @@ func sender(t *testing.T, from []networkingv1.NetworkPolicyPeer) string {
 // anAddress is a flag with an address to listen on.
 var anAddress = regexp.MustCompile(`^--.*address=.*:(\d+)$`)
 
-// checkPorts compares what a pod opens, as its container says and as its flags do, with what is let in.
+// checkPorts compares the ports that a pod opens, according to its container and its
+// flags, with the allowed ports.
 func checkPorts(t *testing.T, d *appsv1.Deployment, in map[string]string) {
 	t.Helper()
 	for _, c := range d.Spec.Template.Spec.Containers {
@@ -197,7 +200,8 @@ func probedPort(c corev1.Container) string {
 	return ""
 }
 
-// TestNetworkPoliciesBoundEgress: only where it is asked for, and then as it is written.
+// TestNetworkPoliciesBoundEgress verifies that egress is limited only if the values request it,
+// and then as they specify.
 func TestNetworkPoliciesBoundEgress(t *testing.T) {
 	_, policies := parts(t, everything)
 	want := map[string]int{"sheep-hub": 2, "sheep-agent": 1, "sheep-remote-write-gate": 0}

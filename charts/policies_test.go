@@ -45,7 +45,8 @@ func newEvaluator(t *testing.T) evaluator {
 	return evaluator{env}
 }
 
-// value fails the test if an expression does not compile. An expression that fails denies, as failurePolicy says.
+// value returns the value of an expression. It fails the test if the expression does not
+// compile. An expression with an error denies, because of the failurePolicy.
 func (e evaluator) value(t *testing.T, expression string, in object) any {
 	t.Helper()
 	ast, issues := e.env.Compile(expression)
@@ -88,7 +89,7 @@ func (e evaluator) denies(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy
 	return ""
 }
 
-// policies are those of the chart, with a Secret that the hub may read.
+// policies returns the policies of the chart, with a Secret that the hub may read.
 func policies(t *testing.T) map[string]*admissionv1.ValidatingAdmissionPolicy {
 	t.Helper()
 	manifests, err := render(t, load(t), "hub: {enabled: true, "+
@@ -109,8 +110,8 @@ func policies(t *testing.T) map[string]*admissionv1.ValidatingAdmissionPolicy {
 	return out
 }
 
-// TestPoliciesOfAccess asks what the policies admit that bound the hub and its agents. That API servers do as they say
-// is tested in the testbed.
+// TestPoliciesOfAccess evaluates the policies that limit the hub and its agents. The testbed
+// verifies that API servers enforce them.
 func TestPoliciesOfAccess(t *testing.T) {
 	by := func(user, namespace, operation string) object {
 		return object{"userInfo": object{"username": user}, "namespace": namespace, "operation": operation}
@@ -370,8 +371,8 @@ func TestPoliciesOfAccess(t *testing.T) {
 	}
 }
 
-// TestAnAgentChangesNoMetadata: what an object's metadata has can delete the object, or have others take it for
-// another one.
+// TestAnAgentChangesNoMetadata verifies that an agent cannot change metadata, which could delete
+// an object, or make other programs treat it as another object.
 func TestAnAgentChangesNoMetadata(t *testing.T) {
 	ofAPIServer := []string{"name", "namespace", "selfLink", "uid", "resourceVersion", "generation",
 		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
@@ -405,8 +406,8 @@ func TestAnAgentChangesNoMetadata(t *testing.T) {
 	}
 }
 
-// TestTheHubsAlertmanagerConfigsAreAdmitted makes one with receivers of each kind, which the policies have to admit:
-// they permit only fields that they name.
+// TestTheHubsAlertmanagerConfigsAreAdmitted builds an AlertmanagerConfig with receivers of each
+// kind. The policies must admit it, although they permit only fields that they name.
 func TestTheHubsAlertmanagerConfigsAreAdmitted(t *testing.T) {
 	key := v1alpha1.SecretKey{Name: "pagerduty", Key: "key"}
 	spec := v1alpha1.PagingPolicySpec{
@@ -423,7 +424,7 @@ func TestTheHubsAlertmanagerConfigsAreAdmitted(t *testing.T) {
 		},
 	}
 	policy := paging.Policy{Namespace: "payments", Name: "platform", Spec: spec}
-	made, err := paging.Object(policy, []paging.Policy{policy})
+	made, err := paging.BuildObject(policy, []paging.Policy{policy})
 	if err != nil {
 		t.Fatal(err)
 	}

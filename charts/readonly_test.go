@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestReadOnlyAgent: whatever else is set, an agent that may only read gets nothing but get, list and watch on its
-// cluster. In its own namespace it keeps its token, and says that the hub refuses it.
+// TestReadOnlyAgent verifies that an agent with read-only access gets only get, list and watch
+// on its cluster, independent of other values. In its own namespace it may store its token, and
+// emit an Event if the hub refuses the token.
 func TestReadOnlyAgent(t *testing.T) {
 	manifests, err := render(t, load(t), "agent: {enabled: true, cluster: canary, readOnly: true, bindView: true, "+
 		"extraRules: [{apiGroups: [a.example.com], resources: [b], verbs: [delete]}], jobs: {namespaces: [jobs]}, "+

@@ -20,33 +20,36 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Registry is where values.yaml expects the images.
+// Registry is the registry where values.yaml expects the images.
 const Registry = "ghcr.io/bellwether-dev/bellwether"
 
-// Images are the names of the images that the chart runs, below the registry.
+// Images are the names of the images that the chart runs, without the registry.
 var Images = []string{"hub", "agent"}
 
-// Release says what the chart of a release names.
+// Release has the values that differ between the charts of releases.
 type Release struct {
-	// Version of the chart and of what it installs, without a "v".
+	// Version is the version of the chart and of the images, without a "v".
 	Version string
-	// Registry is the repository that the images are below; empty for the default.
+	// Registry is the prefix of the images' repositories; empty for the default.
 	Registry string
-	// Digests of images by their names. Those that are not there are named by their tag, the version.
+	// Digests are the digests of images by name. An image without a digest is named by its
+	// tag, which is the version.
 	Digests map[string]string
 }
 
-// errNoMatch says that a file of the chart is not written as edit expects it.
+// errNoMatch means that a file of the chart does not have the format that editFile expects.
 var errNoMatch = errors.New("the chart's file is not as expected")
 
+// imageLines matches the lines of an image in values.yaml, from its repository to its empty digest.
 var (
 	versionLines = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
 	imageLines   = regexp.MustCompile(`(?m)^( +repository: )` + regexp.QuoteMeta(Registry) +
 		`/(\w+)\n((?:.*\n)*?)( +digest: )""$`)
 )
 
-// edit returns what a file of the chart is in the release. Comments stay.
-func (r Release) edit(name string, text []byte) ([]byte, error) {
+// editFile returns the content of a chart's file for the release: Chart.yaml with the version, and
+// values.yaml with the images. Other files stay unchanged, and comments are kept.
+func (r Release) editFile(name string, text []byte) ([]byte, error) {
 	switch name {
 	case "Chart.yaml":
 		if n := len(versionLines.FindAll(text, -1)); n != 2 {
@@ -59,6 +62,8 @@ func (r Release) edit(name string, text []byte) ([]byte, error) {
 	return text, nil
 }
 
+// editImages sets the registry and the digests of the images in values.yaml. It returns an error
+// if an image is missing.
 func (r Release) editImages(name string, text []byte) ([]byte, error) {
 	registry := r.Registry
 	if registry == "" {
@@ -79,7 +84,8 @@ func (r Release) editImages(name string, text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// Package writes the chart of a release as Helm packages one. The same release at the same time gives the same bytes.
+// Package writes the chart of a release in the format of Helm packages. The same release and the
+// same time give the same bytes.
 func (r Release) Package(to io.Writer, at time.Time) error {
 	compressed := gzip.NewWriter(to)
 	archive := tar.NewWriter(compressed)
@@ -88,7 +94,7 @@ func (r Release) Package(to io.Writer, at time.Time) error {
 		if err != nil {
 			return fmt.Errorf("read chart: %w", err)
 		}
-		if text, err = r.edit(strings.TrimPrefix(name, "bellwether/"), text); err != nil {
+		if text, err = r.editFile(strings.TrimPrefix(name, "bellwether/"), text); err != nil {
 			return err
 		}
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(text)), ModTime: at,
@@ -110,10 +116,10 @@ func (r Release) Package(to io.Writer, at time.Time) error {
 	return errors.Join(err, archive.Close(), compressed.Close())
 }
 
-// CRDs returns all CRDs as one YAML file, for those who apply them with kubectl.
+// CRDs returns all CRDs as one YAML file, for users who apply the CRDs with kubectl.
 func CRDs() ([]byte, error) {
 	var out bytes.Buffer
-	err := eachCRD(func(text []byte) error {
+	err := forEachCRD(func(text []byte) error {
 		if !bytes.HasPrefix(text, []byte("---\n")) {
 			out.WriteString("---\n")
 		}
@@ -123,10 +129,10 @@ func CRDs() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Definitions returns all CRDs as they are generated, in the order of their names.
+// Definitions returns all CRDs as they are generated, sorted by name.
 func Definitions() ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
-	err := eachCRD(func(text []byte) error {
+	err := forEachCRD(func(text []byte) error {
 		crd := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(text, crd); err != nil {
 			return fmt.Errorf("decode CRD: %w", err)
@@ -137,20 +143,21 @@ func Definitions() ([]*unstructured.Unstructured, error) {
 	return out, err
 }
 
-// crdFiles is the folder with a file for each CRD.
-const crdFiles = "bellwether/files/crds"
+// crdFolder is the folder with one file for each CRD.
+const crdFolder = "bellwether/files/crds"
 
-func eachCRD(do func(text []byte) error) error {
-	entries, err := files.ReadDir(crdFiles)
+// forEachCRD calls visit with the content of each CRD file, until visit returns an error.
+func forEachCRD(visit func(text []byte) error) error {
+	entries, err := files.ReadDir(crdFolder)
 	if err != nil {
 		return fmt.Errorf("read CRDs: %w", err)
 	}
 	for _, entry := range entries {
-		text, err := files.ReadFile(path.Join(crdFiles, entry.Name()))
+		text, err := files.ReadFile(path.Join(crdFolder, entry.Name()))
 		if err != nil {
 			return fmt.Errorf("read CRDs: %w", err)
 		}
-		if err := do(text); err != nil {
+		if err := visit(text); err != nil {
 			return err
 		}
 	}

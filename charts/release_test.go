@@ -96,7 +96,7 @@ func TestReleasedChart(t *testing.T) {
 	if diff := cmp.Diff(want, imagesOf(t, manifests)); diff != "" {
 		t.Errorf("images (-want +got):\n%s", diff)
 	}
-	// Nothing else differs from the chart of the source tree.
+	// There is no other difference to the chart of the source tree.
 	source := load(t)
 	for _, f := range source.Raw {
 		if f.Name == "Chart.yaml" || f.Name == "values.yaml" {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// TestRemovalPolicy asks what the policies on removals admit. That API servers do as they say is tested in the testbed.
+// TestRemovalPolicy evaluates the policies about removals. The testbed verifies that
+// API servers enforce them.
 func TestRemovalPolicy(t *testing.T) {
 	const olga, rita = "olga", "rita" // rita has the role bellwether-remove
 	roles := authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string,

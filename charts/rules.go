@@ -13,14 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Permissions are what a component of Bellwether may do on the cluster that it is installed on.
+// Permissions are the permissions of a component of Bellwether on its cluster.
 type Permissions struct {
-	// Cluster is granted everywhere, and Namespaced in one namespace: for the hub, that of the rules for Prometheus.
+	// Cluster is granted in all namespaces. Namespaced is granted in one namespace: for the hub,
+	// the namespace of the rules for Prometheus.
 	Cluster, Namespaced []rbacv1.PolicyRule
 }
 
-// Rules returns the permissions that the chart always grants to a component: hub, agent, or agent-read, which is an
-// agent that may only read. What values add is not in there.
+// Rules returns the permissions that the chart always grants to a component: hub,
+// agent, or agent-read, which is an agent with read-only access. Permissions that
+// depend on values are not included.
 func Rules(component string) (Permissions, error) {
 	var out Permissions
 	data, err := files.ReadFile("bellwether/files/" + component + "-rules.yaml")

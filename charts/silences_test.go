@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLongSilencesAreRefused asks the policy about silences of different lengths. Their start is that of the object, or
-// when the API server created it.
+// TestLongSilencesAreRefused evaluates the policy for silences of different lengths. A silence
+// starts at the time in the object, or when the API server creates it.
 func TestLongSilencesAreRefused(t *testing.T) {
 	const refused = "a silence may last 24h at most: set spec.end to an earlier time, or raise hub.paging.maxSilence " +
 		"of the hub's chart"

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// TestVersionApprovalPolicy asks who may approve a version of an operator. That API servers do as the policy says is
-// tested in the testbed.
+// TestVersionApprovalPolicy evaluates which users may approve a version of an operator. The
+// testbed verifies that API servers enforce the policy.
 func TestVersionApprovalPolicy(t *testing.T) {
 	const olga, anna = "olga", "anna" // anna has the role bellwether-approve
 	roles := authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string,

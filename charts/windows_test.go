@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package charts
+package charts_test
 
 import (
 	"os"
@@ -16,11 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/rollouts/windows"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// TestWindowAdmission compares what the API server admits of a ChangeWindow with what the hub can evaluate. What the
-// API server cannot tell is in the window's status.
+// TestWindowAdmission compares the ChangeWindows that the API server admits with
+// the windows that the hub can evaluate. Problems that the API server cannot detect
+// are in the window's status.
 func TestWindowAdmission(t *testing.T) {
 	text, err := os.ReadFile("bellwether/files/crds/bellwether.dev_changewindows.yaml")
 	if err != nil {
@@ -35,7 +36,7 @@ func TestWindowAdmission(t *testing.T) {
 		start, recurrence, zone string
 		// refused is part of the API server's message; empty: it admits the window.
 		refused string
-		// stalled says that the hub cannot evaluate what the API server admits.
+		// stalled is true if the API server admits the window and the hub cannot evaluate it.
 		stalled bool
 	}{
 		"once":                        {},
@@ -99,7 +100,7 @@ func TestWindowAdmission(t *testing.T) {
 				Start: spec["start"].(string), Duration: metav1.Duration{Duration: 6 * time.Hour},
 				Recurrence: test.recurrence,
 				TimeZone:   spec["timeZone"].(string)}}
-			is := windows.Summarize(window, nil, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+			is := holds.SummarizeWindow(window, nil, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 			if cannot := test.refused != "" || test.stalled; (is.Failure != nil) != cannot {
 				t.Errorf("the hub says %v, want a failure: %v", is.Failure, cannot)
 			}

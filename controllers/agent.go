@@ -20,33 +20,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/backup"
-	"github.com/bellwether-dev/bellwether/controllers/credentials"
-	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
-	"github.com/bellwether-dev/bellwether/controllers/install"
-	"github.com/bellwether-dev/bellwether/controllers/job"
-	"github.com/bellwether-dev/bellwether/controllers/migration"
-	"github.com/bellwether-dev/bellwether/controllers/monitor"
+	"github.com/bellwether-dev/bellwether/controllers/agent/backup"
+	"github.com/bellwether-dev/bellwether/controllers/agent/credentials"
+	"github.com/bellwether-dev/bellwether/controllers/agent/heartbeat"
+	"github.com/bellwether-dev/bellwether/controllers/agent/install"
+	"github.com/bellwether-dev/bellwether/controllers/agent/job"
+	"github.com/bellwether-dev/bellwether/controllers/agent/migration"
+	"github.com/bellwether-dev/bellwether/controllers/agent/monitor"
+	"github.com/bellwether-dev/bellwether/controllers/agent/scan"
+	"github.com/bellwether-dev/bellwether/controllers/agent/services"
+	"github.com/bellwether-dev/bellwether/controllers/agent/vitals"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
-	"github.com/bellwether-dev/bellwether/controllers/scan"
-	"github.com/bellwether-dev/bellwether/controllers/services"
-	"github.com/bellwether-dev/bellwether/controllers/vitals"
 	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
 )
 
-// AgentOptions configure what runs in a fleet cluster's agent.
+// AgentOptions configure the controllers of a fleet cluster's agent.
 type AgentOptions struct {
 	// Cluster is the FleetCluster's name.
 	Cluster string
 	// Namespace is the cluster's namespace on the hub.
 	Namespace string
-	// OwnNamespace is the agent's own namespace on its cluster, where the cluster's
-	// owner may refuse changes. Empty: nobody can.
+	// OwnNamespace is the agent's own namespace on its cluster. The cluster's owner can refuse
+	// changes there. Empty: changes cannot be refused.
 	OwnNamespace string
-	// Holder names this process in the Lease.
+	// Holder is the name of this process in the Lease.
 	Holder  string
 	Version string
 	// LeaseEvery is how often the Lease is renewed, and LeaseFor how long it is
@@ -57,53 +57,52 @@ type AgentOptions struct {
 	Views     olmv0.Views
 	Templates *templates.Set
 
-	// CountEvery is how often the operators' custom resources are counted;
-	// default 1m.
+	// CountEvery is how often the custom resources of operators are counted; default 1m.
 	CountEvery time.Duration
-	// MonitorLabels are put on the PodMonitors that OperatorSLOs ask for.
+	// MonitorLabels are set on the PodMonitors that OperatorSLOs request.
 	MonitorLabels map[string]string
-	// BackupStores are the URLs of the stores that backups may be written to, the
-	// default first; BackupSecrets is the namespace of the Secrets with their
-	// credentials.
+	// BackupStores are the URLs of the stores that backups may be written to. The first store is
+	// the default. BackupSecrets is the namespace of the Secrets with the credentials of stores.
 	BackupStores  []string
 	BackupSecrets string
-	// Probes bounds what probes connect to.
+	// Probes limits the addresses that probes connect to.
 	Probes probe.Addresses
-	// Credentials reach the hub, and Store keeps those that are renewed.
+	// Credentials are the credentials for the hub, and Store stores renewed credentials.
 	Credentials *credentials.Credentials
 	Store       credentials.Store
 	// TokenLifetime is how long the tokens for the hub are valid.
 	TokenLifetime time.Duration
-	// Hosted says that the agent does not run on its cluster.
+	// Hosted is true if the agent does not run on its cluster.
 	Hosted bool
-	// ReadOnly says that the agent may only read its cluster: it reports what runs there, and manages nothing.
+	// ReadOnly is true if the agent has read-only access to its cluster: it reports what runs
+	// there, and manages nothing.
 	ReadOnly bool
-	// Warn is told of credentials that the hub refuses, or that cannot be renewed, each
-	// time that this is noticed. The reason is that of an Event. Nil: nobody is told.
+	// Warn is called each time the hub refuses the credentials, or they cannot be renewed.
+	// reason is the reason of an Event. Nil: no warnings.
 	Warn func(reason, message string)
-	// Now is the clock that everything is decided and reported by: the cluster's, if the
-	// node's may differ.
+	// Now is the clock for all decisions and reports: the clock of the cluster, because the
+	// clock of the node might differ.
 	Now func() time.Time
-	// Metrics takes the collectors; default: the registry that the manager
-	// serves.
+	// Metrics registers the collectors; default: the registry that the manager serves.
 	Metrics prometheus.Registerer
 }
 
-// AgentCache says what of the fleet cluster is kept in memory, and how.
+// AgentCache returns the options of the agent's cache: which objects of the fleet cluster are
+// cached, and with which fields.
 func AgentCache() cache.Options {
 	o := olmv0.LocalCache()
 	maps.Copy(o.ByObject, probe.CacheByObject())
 	return o
 }
 
-// AddAgent adds everything that runs in an agent. The manager is the hub's, its
-// cache restricted to the cluster's namespace; local is the fleet cluster.
+// AddAgent adds all controllers of an agent. hub is a manager for the hub whose cache is
+// restricted to the cluster's namespace. local is the fleet cluster.
 //
-// The connection that it returns is not part of the manager, which starts nothing
-// before the caches of both clusters are filled: an agent whose own API server is
-// down, or whose credentials the hub refuses, has to say so.
+// The returned connection is not part of the manager, because the manager starts nothing before
+// the caches of both clusters are filled. An agent whose API server is down, or whose
+// credentials the hub refuses, must still report this.
 func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (*Connection, error) {
-	bounded, err := WithBoundedEvents(hub)
+	boundedHub, err := WithBoundedEvents(hub)
 	if err != nil {
 		return nil, err
 	}
@@ -111,18 +110,21 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (*Connect
 	if err != nil {
 		return nil, fmt.Errorf("make client for the hub: %w", err)
 	}
-	olm, err := addParts(bounded, local, o)
+	olm, err := addManagement(boundedHub, local, o)
 	if err != nil {
 		return nil, err
 	}
 	if err := scan.Add(hub, direct, o.Namespace, &olmv0.Finder{Local: local.GetClient(), OLM: olm}, o.Now); err != nil {
 		return nil, err
 	}
-	return connect(hub, local, direct, olm, o)
+	return newConnection(hub, local, direct, olm, o)
 }
 
-// addParts adds what manages operators, or, where the agent may only read, what looks for OLM.
-func addParts(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool), err error) {
+// addManagement adds the controllers that manage operators. For an agent with read-only
+// access, it adds only a watcher for OLM. The returned function reports whether the
+// cluster serves OLM's API.
+func addManagement(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool),
+	err error) {
 	if !o.ReadOnly {
 		return addControllers(hub, local, o)
 	}
@@ -131,7 +133,7 @@ func addParts(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func
 	}
 	watcher := &olmv0.Watcher{Hub: hub.GetClient(), Local: local}
 	if err := hub.Add(watcher); err != nil {
-		return nil, fmt.Errorf("add what looks for OLM: %w", err)
+		return nil, fmt.Errorf("add the watcher for OLM: %w", err)
 	}
 	return watcher.OLM, nil
 }
@@ -142,7 +144,7 @@ type Connection struct {
 	keeper *credentials.Keeper
 }
 
-// Check tells why the hub does not accept the agent's reports; nil while it does.
+// Check returns why the hub does not accept the agent's reports; nil if it accepts them.
 func (c *Connection) Check() error {
 	if err := c.lease.Ready(nil); err != nil {
 		return err
@@ -158,15 +160,16 @@ func (c *Connection) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// addControllers returns what tells whether the cluster serves OLM's API, if that
-// is known already.
+// addControllers adds the controllers that manage operators and report about them.
+// The returned function reports whether the cluster serves OLM's API; known is false
+// if that is not known yet.
 func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool),
 	err error) {
 	if err := hub.Add(local); err != nil {
 		return nil, fmt.Errorf("add fleet cluster: %w", err)
 	}
-	stops := &freezes{live: hub.GetAPIReader(), cached: hub.GetClient(), cluster: o.Cluster}
-	olm, kept, err := addInstall(hub, local, stops, o)
+	freezes := &freezeReader{live: hub.GetAPIReader(), cached: hub.GetClient(), cluster: o.Cluster}
+	olm, kept, err := addInstall(hub, local, freezes, o)
 	if err != nil {
 		return nil, err
 	}
@@ -175,10 +178,12 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 	}
 	if err := vitals.Add(hub, local, o.Metrics, vitals.Options{
 		Cluster: o.Cluster, OLM: olm, CountEvery: o.CountEvery, Now: o.Now,
+		Engine: vitals.Engine{BundleOf: olmv0.BundleOf, IsConnected: olmv0.IsConnected},
 	}); err != nil {
 		return nil, err
 	}
-	if err := monitor.Add(hub, local, monitor.Options{Cluster: o.Cluster, Labels: o.MonitorLabels}); err != nil {
+	if err := monitor.Add(hub, local, monitor.Options{Cluster: o.Cluster, Labels: o.MonitorLabels,
+		BundleOf: olmv0.BundleOf}); err != nil {
 		return nil, err
 	}
 	if err := probe.Add(hub, local, probe.Options{Cluster: o.Cluster, Metrics: o.Metrics,
@@ -187,29 +192,31 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 	}
 	if err := services.Add(hub, local, o.Namespace,
 		func(ctx context.Context, operator v1alpha1.OperatorReference) (bool, error) {
-			is, err := kept(ctx, operator)
-			return is != nil, err
+			record, err := kept(ctx, operator)
+			return record != nil, err
 		}); err != nil {
 		return nil, err
 	}
-	if err := backup.Add(hub, local, backup.Options{Cluster: o.Cluster, Stores: o.BackupStores,
-		SecretNamespace: o.BackupSecrets, Now: o.Now, Frozen: stops.stop}); err != nil {
+	definitions := olmv0.Definitions{Live: local.GetAPIReader()}
+	if err := backup.Add(hub, local, backup.Options{Cluster: o.Cluster, Definitions: definitions,
+		Stores:          o.BackupStores,
+		SecretNamespace: o.BackupSecrets, Now: o.Now, Frozen: freezes.isFrozen}); err != nil {
 		return nil, err
 	}
-	if err := migration.Add(hub, local, o.Now, readVeto(local.GetAPIReader(), o.OwnNamespace),
-		stops.current); err != nil {
+	if err := migration.Add(hub, local, definitions, o.Now, newVetoReader(local.GetAPIReader(), o.OwnNamespace),
+		freezes.readFreeze); err != nil {
 		return nil, err
 	}
-	if err := job.Add(hub, local, o.OwnNamespace, stops.stop); err != nil {
+	if err := job.Add(hub, local, o.OwnNamespace, freezes.isFrozen); err != nil {
 		return nil, err
 	}
 	return olm, nil
 }
 
-// addInstall adds the controller that installs operators, with the engine for OLM
-// v0. It returns what tells whether the cluster serves OLM's API, and what it keeps of
-// an operator.
-func addInstall(hub ctrl.Manager, local cluster.Cluster, stops *freezes, o AgentOptions) (
+// addInstall adds the controller that installs operators, with the engine for OLM v0. olm
+// reports whether the cluster serves OLM's API, and kept returns the record of an operator that
+// is stored on the cluster.
+func addInstall(hub ctrl.Manager, local cluster.Cluster, freezes *freezeReader, o AgentOptions) (
 	olm func() (served, known bool),
 	kept func(context.Context, v1alpha1.OperatorReference) (*engines.Kept, error), err error) {
 	triggers := install.NewTriggers()
@@ -217,24 +224,27 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, stops *freezes, o Agent
 	engine := olmv0.New(olmv0.Options{
 		Local: local.GetClient(), Live: local.GetAPIReader(), Hub: hub.GetClient(),
 		Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, OLM: watcher.OLM, Now: o.Now,
-		Policy: readPolicy(local.GetAPIReader(), o.OwnNamespace),
+		Policy: newPolicyReader(local.GetAPIReader(), o.OwnNamespace),
 		PullSecret: func(ctx context.Context, name string) ([]byte, error) {
-			return PullSecrets{Live: local.GetAPIReader(), Allow: allowOnCluster}.Read(ctx, o.OwnNamespace, name)
+			secrets := PullSecrets{Live: local.GetAPIReader(), Allow: describeAgentPermission}
+			return secrets.Read(ctx, o.OwnNamespace, name)
 		},
 	}, triggers.Notify)
 	recorder := hub.GetEventRecorder("bellwether-agent")
 	reconciler := &install.Reconciler[*olmv0.Observation, plan.Action]{Hub: hub.GetClient(), Engine: engine,
-		Events: recorder, Now: o.Now, Veto: readVeto(local.GetAPIReader(), o.OwnNamespace), Kept: engine.Kept,
-		Freeze: stops.current}
+		Events: recorder, Now: o.Now, Veto: newVetoReader(local.GetAPIReader(), o.OwnNamespace), ReadKept: engine.Kept,
+		Freeze: freezes.readFreeze}
 	watcher.Controller, err = install.Add(hub, recorder, reconciler, triggers)
 	if err != nil {
 		return nil, nil, err
 	}
-	stops.watch = func() error { return watchFreezes(hub, watcher.Controller) }
-	return watcher.OLM, engine.Kept, errors.Join(hub.Add(watcher), hub.Add(stops))
+	freezes.watch = func() error { return watchFreezes(hub, watcher.Controller) }
+	return watcher.OLM, engine.Kept, errors.Join(hub.Add(watcher), hub.Add(freezes))
 }
 
-func connect(hub ctrl.Manager, local cluster.Cluster, direct client.Client, olm func() (served, known bool),
+// newConnection returns the agent's connection to its hub, and adds its
+// health checks to the manager.
+func newConnection(hub ctrl.Manager, local cluster.Cluster, direct client.Client, olm func() (served, known bool),
 	o AgentOptions) (*Connection, error) {
 	server, err := heartbeat.NewAPIServer(local.GetConfig())
 	if err != nil {
@@ -245,9 +255,10 @@ func connect(hub ctrl.Manager, local cluster.Cluster, direct client.Client, olm 
 	}
 	lease := &heartbeat.Lease{
 		Hub: direct, Namespace: o.Namespace, ClusterName: o.Cluster, Hosted: o.Hosted, Holder: o.Holder,
-		Every: o.LeaseEvery,
-		For:   o.LeaseFor, AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: o.Now,
-		Veto: vetoOf(local.GetAPIReader(), o), Account: o.Credentials.Account,
+		RenewInterval: o.LeaseEvery,
+		Validity:      o.LeaseFor, AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm,
+		Now:  o.Now,
+		Veto: newEffectiveVetoReader(local.GetAPIReader(), o), Account: o.Credentials.Account,
 		Refused: func(message string) { o.Warn("HubRefusesCredentials", message) },
 	}
 	for name, check := range map[string]healthz.Checker{"hub": lease.Ready, "hub-connection": lease.Connected} {

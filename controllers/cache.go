@@ -12,21 +12,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/fleet"
+	"github.com/bellwether-dev/bellwether/controllers/hub/fleet"
 )
 
-// HubCache says what of the hub's cluster is kept in memory, and how.
+// HubCache returns the options of the hub's cache: which objects of the hub's cluster are
+// cached, and with which fields.
 func HubCache() cache.Options {
-	return cache.Options{DefaultTransform: shrink, ByObject: fleet.CacheByObject()}
+	return cache.Options{DefaultTransform: compactObject, ByObject: fleet.CacheByObject()}
 }
 
-// shrink prepares an object for the cache: it drops what nobody reads, and has the texts
-// that an object has in common with thousands of others kept once. Nobody may write a
-// whole object that comes from the cache.
-func shrink(in any) (any, error) {
-	o, ok := in.(client.Object)
+// compactObject prepares an object for the cache. It removes fields that are not used, and
+// shares equal texts between objects, because thousands of objects have the same texts. An
+// object from the cache must not be written back as a whole.
+func compactObject(object any) (any, error) {
+	o, ok := object.(client.Object)
 	if !ok {
-		return in, nil
+		return object, nil
 	}
 	o.SetManagedFields(nil)
 	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
@@ -38,56 +39,60 @@ func shrink(in any) (any, error) {
 	case *v1alpha1.OperatorInstall:
 		shareInstall(o)
 	case *v1alpha1.FleetCluster:
-		share(&o.Status.Versions.Agent, &o.Status.Versions.Kubernetes, &o.Status.Versions.OLM)
+		shareTexts(&o.Status.Versions.Agent, &o.Status.Versions.Kubernetes, &o.Status.Versions.OLM)
 		shareConditions(o.Status.Conditions)
 	}
-	return in, nil
+	return object, nil
 }
 
+// shareInstall shares the texts of an OperatorInstall.
 func shareInstall(o *v1alpha1.OperatorInstall) {
-	share(&o.Name, &o.Spec.Operator.Namespace, &o.Spec.Operator.Name)
+	shareTexts(&o.Name, &o.Spec.Operator.Namespace, &o.Spec.Operator.Name)
 	for i := range o.Spec.Blocks {
 		b := &o.Spec.Blocks[i]
-		share(&b.Package, &b.Version, &b.Reason, &b.Instead)
+		shareTexts(&b.Package, &b.Version, &b.Reason, &b.Instead)
 	}
 	if a := o.Spec.Admission; a != nil {
 		r := &a.Release
-		share(&a.Rollout, &a.RolloutUID, &a.Wave, &a.Hash, &r.Package, &r.Channel, &r.Version, &r.Bundle,
+		shareTexts(&a.Rollout, &a.RolloutUID, &a.Wave, &a.Hash, &r.Package, &r.Channel, &r.Version, &r.Bundle,
 			&r.Catalog.Source.Image, &r.Catalog.Digest, &r.Install.Namespace)
 		for i := range r.Catalog.PublicKeys {
-			share(&r.Catalog.PublicKeys[i])
+			shareTexts(&r.Catalog.PublicKeys[i])
 		}
 	}
-	share(&o.Status.SucceededHash)
+	shareTexts(&o.Status.SucceededHash)
 	if i := o.Status.Installed; i != nil {
-		share(&i.Bundle, &i.Version)
+		shareTexts(&i.Bundle, &i.Version)
 	}
 	if s := o.Status.OLM; s != nil {
-		share(&s.CatalogSource, &s.Subscription, &s.CSVPhase)
+		shareTexts(&s.CatalogSource, &s.Subscription, &s.CSVPhase)
 	}
 	shareConditions(o.Status.Conditions)
 }
 
+// shareConditions shares the texts of conditions.
 func shareConditions(conditions []metav1.Condition) {
 	for i := range conditions {
-		share(&conditions[i].Type, &conditions[i].Reason, &conditions[i].Message)
+		shareTexts(&conditions[i].Type, &conditions[i].Reason, &conditions[i].Message)
 	}
 }
 
+// shareMap returns a copy of a map whose texts are shared.
 func shareMap(texts map[string]string) map[string]string {
 	if texts == nil {
 		return nil
 	}
 	shared := make(map[string]string, len(texts))
 	for key, value := range texts {
-		share(&key, &value)
+		shareTexts(&key, &value)
 		shared[key] = value
 	}
 	return shared
 }
 
-// share replaces texts by the ones that others have, where they are equal.
-func share(texts ...*string) {
+// shareTexts replaces each text by an equal text that other objects use, so that
+// it is in memory only once.
+func shareTexts(texts ...*string) {
 	for _, text := range texts {
 		*text = unique.Make(*text).Value()
 	}

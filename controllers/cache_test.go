@@ -28,18 +28,18 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/fleet"
+	"github.com/bellwether-dev/bellwether/controllers/hub/fleet"
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// What the hub may keep in memory: the budget is 64 KiB for a cluster and 16 KiB for each
-// of its operators, and half of it is for garbage.
+// The memory limit of the hub: 64 KiB for a cluster and 16 KiB for each of its operators.
+// Half of it is for garbage.
 const (
 	maxClusterHeap = 32 << 10
 	maxInstallHeap = 8 << 10
 )
 
-// TestShrunkObjectsKeepWhatIsRead compares objects with what the cache keeps of them.
+// TestShrunkObjectsKeepWhatIsRead compares objects with their cached form.
 func TestShrunkObjectsKeepWhatIsRead(t *testing.T) {
 	for _, o := range append(clusterObjects(1), installOf(1, 2)) {
 		o.SetLabels(map[string]string{"a": "b"})
@@ -47,7 +47,7 @@ func TestShrunkObjectsKeepWhatIsRead(t *testing.T) {
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "somebody"}})
 		o.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "example.com/kept": "yes"})
 		want.SetAnnotations(map[string]string{"example.com/kept": "yes"})
-		got, err := shrink(o)
+		got, err := compactObject(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestShrunkObjectsKeepWhatIsRead(t *testing.T) {
 		}
 	}
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "a/b"}
-	if got, err := shrink(tombstone); got != tombstone || err != nil {
+	if got, err := compactObject(tombstone); got != tombstone || err != nil {
 		t.Errorf("a tombstone becomes %v, error %v", got, err)
 	}
 }
@@ -80,8 +80,8 @@ func TestAgentCacheHasEachKindOnce(t *testing.T) {
 	}
 }
 
-// TestMemoryOfTheCache fits a line through what a hub's cache needs for fleets of several
-// sizes.
+// TestMemoryOfTheCache measures the memory of a hub's cache for fleets of several sizes, and
+// fits a line through the results.
 func TestMemoryOfTheCache(t *testing.T) {
 	const clusters = 300
 	without := heapOf(t, clusters, 0)
@@ -161,7 +161,7 @@ func received(t *testing.T, o client.Object) any {
 	if err := json.Unmarshal(text, decoded); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := shrink(decoded)
+	kept, err := compactObject(decoded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 		UID: types.UID(fmt.Sprintf("%-36.36s", namespace+name)), CreationTimestamp: metav1.NewTime(began)}
 }
 
-// clusterObjects are those that the hub's cache holds for a cluster without operators.
+// clusterObjects returns the objects that the hub's cache holds for a cluster without operators.
 func clusterObjects(c int) []client.Object {
 	name, namespace := clusterName(c), v1alpha1.ClusterNamespace(clusterName(c))
 	labels := map[string]string{v1alpha1.LabelCluster: name, "app.kubernetes.io/managed-by": "bellwether"}

@@ -12,56 +12,59 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 )
 
-// Catalogs reads published catalogs for the hub's controllers, in the terms of
-// the API.
+// Catalogs reads published catalogs for the hub's controllers and returns the
+// types of package catalogs.
 type Catalogs struct {
 	client  *oci.Client
 	loader  *load.Loader
 	secrets PullSecrets
 }
 
-// budget bounds what one read of a catalog keeps: docs/reference/limits.md says what that leaves of the hub's memory.
-const budget = 128 << 20
+// readBudget limits the memory of one read of a catalog. docs/reference/limits.md describes the
+// effect on the hub's memory.
+const readBudget = 128 << 20
 
-// keptBytes bounds the memory: every change of an OperatorInstall asks for its
-// package, which is small without its manifests.
-const keptBytes = 64 << 20
+// maxCachedBytes limits the memory of cached packages. Each change of an OperatorInstall reads
+// the package of its operator, which is small without its manifests.
+const maxCachedBytes = 64 << 20
 
-// NewCatalogs returns a reader that keeps what it pulled in a folder; an empty
-// cacheDir means that it keeps nothing on disk.
+// NewCatalogs returns a reader that caches pulled content in the folder cacheDir. If cacheDir is
+// empty, nothing is cached on disk.
 func NewCatalogs(cacheDir string) *Catalogs {
 	images := oci.NewClient(oci.Options{CacheDir: cacheDir})
-	return &Catalogs{client: images, loader: load.New(images, load.Options{MaxBytes: keptBytes, Budget: budget})}
+	return &Catalogs{client: images, loader: load.New(images, load.Options{MaxBytes: maxCachedBytes,
+		Budget: readBudget})}
 }
 
-// Close must be called when the process ends in order: what is being read is not held against its catalog then.
+// Close must be called before a normal end of the process. A read that is interrupted by the end
+// of the process is then not recorded as a failure of its catalog.
 func (c *Catalogs) Close() { c.client.Close() }
 
-// ReadSecrets lets catalogs name a Secret of their namespace as the login. serviceAccount is the hub's, as
-// namespace:name, for the message that says what is missing.
+// ReadSecrets lets catalogs name a Secret in their namespace as the login. serviceAccount is the
+// hub's account as namespace:name. It is used in the message about a missing permission.
 func (c *Catalogs) ReadSecrets(live client.Reader, serviceAccount string) {
-	c.secrets = PullSecrets{Live: live, Allow: allowOnHub(serviceAccount)}
+	c.secrets = PullSecrets{Live: live, Allow: describeHubPermission(serviceAccount)}
 }
 
-// source is what a catalog in a namespace names, with its login.
-func (c *Catalogs) source(ctx context.Context, namespace string, named v1alpha1.CatalogSource) (oci.Source, error) {
-	s := oci.SourceOf(named)
-	if named.PullSecret == "" {
+// buildSource returns the source that a catalog in a namespace names, with its login.
+func (c *Catalogs) buildSource(ctx context.Context, namespace string, catalogSource v1alpha1.CatalogSource) (oci.Source,
+	error) {
+	s := oci.NewSource(catalogSource)
+	if catalogSource.PullSecret == "" {
 		return s, nil
 	}
 	var err error
-	s.Access.DockerConfig, err = c.secrets.Read(ctx, namespace, named.PullSecret)
+	s.Access.DockerConfig, err = c.secrets.Read(ctx, namespace, catalogSource.PullSecret)
 	return s, err
 }
 
-// Resolve returns the digest that the source of a catalog in a namespace has now. With public keys it is the digest of
-// a catalog that is signed by one of them.
+// Resolve returns the current digest of a catalog's source. namespace is the namespace of the
+// catalog. If public keys are given, one of the keys must have signed the content.
 func (c *Catalogs) Resolve(ctx context.Context, namespace string, source v1alpha1.CatalogSource,
 	publicKeys []string) (string, error) {
-	s, err := c.source(ctx, namespace, source)
+	s, err := c.buildSource(ctx, namespace, source)
 	if err != nil {
 		return "", err
 	}
@@ -71,10 +74,11 @@ func (c *Catalogs) Resolve(ctx context.Context, namespace string, source v1alpha
 	return c.loader.Resolve(ctx, s)
 }
 
-// Summary reads what the catalog with that digest offers. A digest is verified once, when it is resolved.
+// Summary reads the packages and channels of the catalog with that digest. The signature is not
+// verified again: Resolve has verified the digest.
 func (c *Catalogs) Summary(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest string) (
 	catalogs.Summary, error) {
-	s, err := c.source(ctx, namespace, source)
+	s, err := c.buildSource(ctx, namespace, source)
 	if err != nil {
 		return catalogs.Summary{}, err
 	}
@@ -84,28 +88,29 @@ func (c *Catalogs) Summary(ctx context.Context, namespace string, source v1alpha
 // Package reads one package, without its manifests.
 func (c *Catalogs) Package(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest, name string) (
 	*catalogs.Package, error) {
-	s, err := c.source(ctx, namespace, source)
+	s, err := c.buildSource(ctx, namespace, source)
 	if err != nil {
 		return nil, err
 	}
 	return c.loader.Package(ctx, s, digest, name)
 }
 
-// Bundles reads one package, with the manifests of the named bundles as far as they can be read.
+// Bundles reads one package with the manifests of the named bundles. Manifests that
+// cannot be read are left out.
 func (c *Catalogs) Bundles(ctx context.Context, namespace string, source v1alpha1.CatalogSource, digest, name string,
 	bundles ...string) (*catalogs.Package, error) {
-	s, err := c.source(ctx, namespace, source)
+	s, err := c.buildSource(ctx, namespace, source)
 	if err != nil {
 		return nil, err
 	}
 	return c.loader.Bundles(ctx, s, digest, name, bundles...)
 }
 
-// Decode calls decode, which decodes bundles of the catalog with that digest. If it takes the hub's memory, the digest
-// is not read again.
-func (c *Catalogs) Decode(ctx context.Context, digest string, decode func() error) error {
-	return c.loader.Decode(ctx, digest, decode)
+// RunDecoding calls decode. decode must decode only bundles of the catalog with that digest. If
+// decode exhausts the hub's memory, the digest is not read again after the restart.
+func (c *Catalogs) RunDecoding(ctx context.Context, digest string, decode func() error) error {
+	return c.loader.RunDecoding(ctx, digest, decode)
 }
 
-// Reason names what is wrong with a catalog in the terms of the API.
-func (c *Catalogs) Reason(err error) string { return reasons.For(err) }
+// ReasonFor returns the API's reason for an error of a catalog.
+func (c *Catalogs) ReasonFor(err error) string { return load.ReasonFor(err) }

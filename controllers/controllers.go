@@ -1,8 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controllers is the one list of what runs where: AddHub on the hub,
-// AddAgent in each fleet cluster. It wires and decides nothing.
+// Package controllers lists all controllers: AddHub adds the controllers of the
+// hub, and AddAgent the controllers of a fleet cluster's agent. It only connects
+// them and makes no decisions.
 package controllers
 
 import (
@@ -14,50 +15,50 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/bellwether-dev/bellwether/controllers/catalog"
-	"github.com/bellwether-dev/bellwether/controllers/changeevents"
-	"github.com/bellwether-dev/bellwether/controllers/discovery"
-	"github.com/bellwether-dev/bellwether/controllers/fleet"
+	"github.com/bellwether-dev/bellwether/controllers/hub/catalog"
+	"github.com/bellwether-dev/bellwether/controllers/hub/changeevents"
+	"github.com/bellwether-dev/bellwether/controllers/hub/discovery"
+	"github.com/bellwether-dev/bellwether/controllers/hub/fleet"
+	"github.com/bellwether-dev/bellwether/controllers/hub/operator"
+	"github.com/bellwether-dev/bellwether/controllers/hub/paging"
+	"github.com/bellwether-dev/bellwether/controllers/hub/rollout"
+	"github.com/bellwether-dev/bellwether/controllers/hub/silence"
+	"github.com/bellwether-dev/bellwether/controllers/hub/slo"
+	"github.com/bellwether-dev/bellwether/controllers/hub/window"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/controllers/operator"
-	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
-	"github.com/bellwether-dev/bellwether/controllers/rollout"
-	"github.com/bellwether-dev/bellwether/controllers/silence"
-	"github.com/bellwether-dev/bellwether/controllers/slo"
-	"github.com/bellwether-dev/bellwether/controllers/window"
 )
 
-// HubOptions configure what runs on the hub.
+// HubOptions configure the controllers of the hub.
 type HubOptions struct {
-	// Version of the hub, which those of agents are compared with.
+	// Version is the version of the hub. The versions of agents are compared with it.
 	Version string
-	// LeaseGrace is added to the duration that an agent's Lease names.
+	// LeaseGrace is added to the duration in an agent's Lease.
 	LeaseGrace time.Duration
-	// Concurrency is the number of objects of a kind reconciled at a time.
+	// Concurrency is the number of objects of one kind that are reconciled at the same time.
 	Concurrency int
-	// MaxChanges is how many operators of a cluster may change at a time: 0 means 1,
-	// and a negative number means any number.
+	// MaxChanges is how many operators of a cluster may change at the same time: 0 means 1, and
+	// a negative number means any number.
 	MaxChanges int
 	// Catalogs reads published catalogs.
 	Catalogs *Catalogs
-	// SLO says where rules go, and where to ask whether they are evaluated.
+	// SLO configures where rules are written, and which Prometheus reports
+	// whether they are evaluated.
 	SLO slo.Options
-	// Paging says where the configuration of Alertmanager goes.
+	// Paging configures where the configuration of Alertmanager is written.
 	Paging paging.Options
-	// Silence says where silences are made, and how long they may last.
+	// Silence configures where silences are created, and how long they may last.
 	Silence silence.Options
-	// Discovery says which objects of other systems FleetClusters are made of.
+	// Discovery configures from which objects of other systems FleetClusters are created.
 	Discovery discovery.Options
-	// Probes bounds what probes that run on the hub connect to.
+	// Probes limits the addresses that probes on the hub connect to.
 	Probes probe.Addresses
-	// Metrics takes the collectors; default: the registry that the manager
-	// serves.
+	// Metrics registers the collectors; default: the registry that the manager serves.
 	Metrics prometheus.Registerer
 }
 
-// AddHub adds everything that runs on the hub to a manager whose cache has
-// HubCache's options.
+// AddHub adds all controllers of the hub to a manager. The manager's cache must
+// have the options of HubCache.
 func AddHub(mgr ctrl.Manager, o HubOptions) error {
 	if o.Metrics == nil {
 		o.Metrics = metrics.Registry

@@ -16,8 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// boundedEvents is a manager whose Events have one of maxEvents names. Kubernetes has no quota for Events, so the
-// hub's admission policy bellwether-agents-events permits an agent these names only.
+// boundedEvents is a manager whose Events have one of maxEvents names. Kubernetes has
+// no quota for Events, so the hub's admission policy bellwether-agents-events allows
+// an agent only these names.
 type boundedEvents struct {
 	ctrl.Manager
 	broadcaster events.EventBroadcaster
@@ -30,14 +31,14 @@ func WithBoundedEvents(hub ctrl.Manager) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("make client for Events: %w", err)
 	}
 	broadcaster := events.NewBroadcaster(boundedSink{&events.EventSinkImpl{Interface: client}})
-	return &boundedEvents{hub, broadcaster}, hub.Add(recording{broadcaster})
+	return &boundedEvents{hub, broadcaster}, hub.Add(broadcasterRunnable{broadcaster})
 }
 
-// recording sends Events while the manager runs, from before the controllers do.
-type recording struct{ events.EventBroadcaster }
+// broadcasterRunnable sends Events while the manager runs. It starts before the controllers.
+type broadcasterRunnable struct{ events.EventBroadcaster }
 
-// Start implements manager.Runnable.
-func (r recording) Start(ctx context.Context) error {
+// Start implements manager.Runnable. It sends Events until the context ends.
+func (r broadcasterRunnable) Start(ctx context.Context) error {
 	if err := r.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("record Events: %w", err)
 	}
@@ -47,7 +48,7 @@ func (r recording) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (recording) NeedLeaderElection() bool { return false }
+func (broadcasterRunnable) NeedLeaderElection() bool { return false }
 
 // GetEventRecorder implements ctrl.Manager.
 func (b *boundedEvents) GetEventRecorder(name string) recorder.EventRecorder {
@@ -55,13 +56,14 @@ func (b *boundedEvents) GetEventRecorder(name string) recorder.EventRecorder {
 }
 
 const (
-	// maxEvents is how many Events of an agent exist at most. Kubernetes keeps each for an hour. What comes after that
-	// many is lost.
+	// maxEvents is the maximum number of an agent's Events that exist at the same time.
+	// Kubernetes keeps each Event for an hour. Further Events are lost.
 	maxEvents = 1 << 6
-	// maxNames is how many names are tried, should one be taken.
+	// maxNames is how many names are tried if a name is already used.
 	maxNames = 8
 )
 
+// boundedSink creates Events with one of maxEvents names.
 type boundedSink struct{ events.EventSink }
 
 // Create implements events.EventSink.

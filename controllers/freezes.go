@@ -23,42 +23,43 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/engines"
-	"github.com/bellwether-dev/bellwether/rollouts/freeze"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// freezes are the FleetFreezes of the hub, for the agent of a cluster. It is a manager.Runnable: a hub of an earlier
-// version does not serve them.
-type freezes struct {
+// freezeReader reads the FleetFreezes of the hub, for the agent of a cluster. It is
+// a manager.Runnable, because a hub of an earlier version does not serve
+// FleetFreezes until it is upgraded.
+type freezeReader struct {
 	live, cached client.Reader
 	cluster      string
-	// watch begins to watch FleetFreezes.
+	// watch starts to watch FleetFreezes.
 	watch func() error
 
-	// known says that the hub was asked for the kind, and watched that there is a watch. refused is why it does not
-	// answer.
-	known, watched atomic.Bool
-	refused        atomic.Pointer[string]
+	// isKnown is true if the hub has answered whether it serves FleetFreezes. isWatched is true
+	// if there is a watch. lastError is the error of the last failed request.
+	isKnown, isWatched atomic.Bool
+	lastError          atomic.Pointer[string]
 }
 
-var errRefused = errors.New("the hub does not tell")
+var errRefused = errors.New("the hub did not list its FleetFreezes")
 
-// kindInterval is how often the hub is asked whether it serves FleetFreezes, until it has answered, and lookInterval
-// how often then.
+// firstCheckInterval is how often the hub is queried for FleetFreezes until it has answered, and
+// checkInterval is how often it is queried after that.
 const (
-	kindInterval = 10 * time.Second
-	lookInterval = 2 * time.Minute
+	firstCheckInterval = 10 * time.Second
+	checkInterval      = 2 * time.Minute
 )
 
-// Start implements manager.Runnable.
-func (f *freezes) Start(ctx context.Context) error {
+// Start implements manager.Runnable. It queries the hub until the context ends.
+func (f *freezeReader) Start(ctx context.Context) error {
 	for {
-		err := f.look(ctx)
+		err := f.check(ctx)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Nothing is changed on the cluster until it is known whether it is frozen")
 		}
-		wait := kindInterval
-		if err == nil && f.known.Load() {
-			wait = lookInterval
+		wait := firstCheckInterval
+		if err == nil && f.isKnown.Load() {
+			wait = checkInterval
 		}
 		select {
 		case <-ctx.Done():
@@ -68,63 +69,66 @@ func (f *freezes) Start(ctx context.Context) error {
 	}
 }
 
-// look asks the API server, also while there is a watch: one that was forbidden keeps what it has seen for ever.
-func (f *freezes) look(ctx context.Context) error {
+// check queries the API server and starts the watch if FleetFreezes are served. It also queries
+// while there is a watch, because the cache of a forbidden watch keeps its old content forever.
+func (f *freezeReader) check(ctx context.Context) error {
 	err := f.live.List(ctx, &v1alpha1.FleetFreezeList{}, client.Limit(1))
 	switch {
 	case apimeta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		f.known.Store(true)
+		f.isKnown.Store(true)
 		return nil
 	case err != nil:
-		if apierrors.IsForbidden(err) { // else what was known is known
-			f.known.Store(false)
+		if apierrors.IsForbidden(err) { // after other errors, the known freezes stay valid
+			f.isKnown.Store(false)
 		}
 		text := err.Error()
-		f.refused.Store(&text)
+		f.lastError.Store(&text)
 		return fmt.Errorf("list FleetFreezes: %w", err)
 	}
-	if !f.watched.Load() {
+	if !f.isWatched.Load() {
 		if err := f.watch(); err != nil {
 			return err
 		}
-		f.watched.Store(true)
+		f.isWatched.Store(true)
 	}
-	f.known.Store(true)
+	f.isKnown.Store(true)
 	return nil
 }
 
-// watchFreezes has the controller of OperatorInstalls look at all of them when a FleetFreeze changes.
+// watchFreezes reconciles all OperatorInstalls when a FleetFreeze changes.
 func watchFreezes(hub ctrl.Manager, installs controller.Controller) error {
-	all := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return kit.Requests(ctx, hub.GetClient(), &v1alpha1.OperatorInstallList{},
+	mapToAllInstalls := func(ctx context.Context, _ client.Object) []reconcile.Request {
+		return kit.ListRequests(ctx, hub.GetClient(), &v1alpha1.OperatorInstallList{},
 			func(*v1alpha1.OperatorInstall) bool { return true })
-	})
-	if err := installs.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.FleetFreeze{}, all)); err != nil {
+	}
+	if err := installs.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.FleetFreeze{},
+		handler.TypedEnqueueRequestsFromMapFunc(mapToAllInstalls))); err != nil {
 		return fmt.Errorf("watch FleetFreezes: %w", err)
 	}
 	return nil
 }
 
-// stop tells whether nothing may be changed on the cluster: a FleetFreeze says so, or it is not known whether one does.
-func (f *freezes) stop(ctx context.Context) bool {
-	freeze, err := f.current(ctx)
+// isFrozen reports whether nothing may be changed on the cluster: because of a FleetFreeze, or
+// because it is not known whether one exists.
+func (f *freezeReader) isFrozen(ctx context.Context) bool {
+	freeze, err := f.readFreeze(ctx)
 	return freeze != nil || err != nil
 }
 
-// current returns the freeze of the cluster; nil if there is none. The error wraps engines.ErrNotReady where that is
-// not known yet.
-func (f *freezes) current(ctx context.Context) (*v1alpha1.FleetFreeze, error) {
+// readFreeze returns the freeze of the cluster; nil if there is none. The error wraps
+// engines.ErrNotReady if that is not known yet, and errRefused if the hub has refused the request.
+func (f *freezeReader) readFreeze(ctx context.Context) (*v1alpha1.FleetFreeze, error) {
 	switch {
-	case !f.known.Load() && f.refused.Load() != nil:
-		return nil, fmt.Errorf("%w: %s", errRefused, *f.refused.Load())
-	case !f.known.Load():
+	case !f.isKnown.Load() && f.lastError.Load() != nil:
+		return nil, fmt.Errorf("%w: %s", errRefused, *f.lastError.Load())
+	case !f.isKnown.Load():
 		return nil, engines.ErrNotReady
-	case !f.watched.Load():
+	case !f.isWatched.Load(): // the hub does not serve FleetFreezes
 		return nil, nil
 	}
 	var list v1alpha1.FleetFreezeList
 	if err := f.cached.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list FleetFreezes: %w", err)
 	}
-	return freeze.Of(list.Items, f.cluster), nil
+	return holds.FreezeOf(list.Items, f.cluster), nil
 }

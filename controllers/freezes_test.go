@@ -21,8 +21,9 @@ import (
 	"github.com/bellwether-dev/bellwether/engines"
 )
 
-// TestAgentsLookForFreezes: an agent changes nothing until it knows of a freeze or of none, nor once it may no longer
-// look. A hub that cannot be reached takes nothing back that is known.
+// TestAgentsLookForFreezes verifies that an agent changes nothing before it has read the
+// freezes, and after it has lost the permission to read them. If the hub cannot be reached, the
+// last known freezes stay valid.
 func TestAgentsLookForFreezes(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -37,7 +38,8 @@ func TestAgentsLookForFreezes(t *testing.T) {
 	for name, test := range map[string]struct {
 		answers []error
 		freezes []client.Object
-		// known says that the agent knows, and stops that it changes nothing.
+		// known is true if the agent has read the freezes, and stops is
+		// true if it changes nothing.
 		known, stops bool
 	}{
 		"not asked yet":                    {stops: true},
@@ -63,16 +65,16 @@ func TestAgentsLookForFreezes(t *testing.T) {
 					}
 					return c.List(ctx, list, o...)
 				}})
-			f := &freezes{live: hub, cached: hub, cluster: "a", watch: func() error { return nil }}
+			f := &freezeReader{live: hub, cached: hub, cluster: "a", watch: func() error { return nil }}
 			for _, answer = range test.answers {
-				if err := f.look(t.Context()); err != nil && answer == nil {
+				if err := f.check(t.Context()); err != nil && answer == nil {
 					t.Error(err)
 				}
 			}
 			answer = nil // the cache answers
-			found, err := f.current(t.Context())
-			if (err == nil) != test.known || f.stop(t.Context()) != test.stops {
-				t.Errorf("%v, %v, stops: %t", found, err, f.stop(t.Context()))
+			found, err := f.readFreeze(t.Context())
+			if (err == nil) != test.known || f.isFrozen(t.Context()) != test.stops {
+				t.Errorf("%v, %v, stops: %t", found, err, f.isFrozen(t.Context()))
 			}
 			if len(test.answers) == 0 && !errors.Is(err, engines.ErrNotReady) {
 				t.Errorf("before it has asked: %v", err)

@@ -11,32 +11,34 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/engines/localpolicy"
-	"github.com/bellwether-dev/bellwether/rollouts/veto"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// vetoOf returns what the agent reports as the veto of the cluster's owner: an agent that may only read refuses every
-// change.
-func vetoOf(live client.Reader, o AgentOptions) func(context.Context) (*v1alpha1.ClusterVeto, error) {
+// newEffectiveVetoReader returns a function that reads the veto that the agent reports to the
+// hub. An agent with read-only access refuses every change.
+func newEffectiveVetoReader(live client.Reader, o AgentOptions) func(context.Context) (*v1alpha1.ClusterVeto, error) {
 	if !o.ReadOnly {
-		return readVeto(live, o.OwnNamespace)
+		return newVetoReader(live, o.OwnNamespace)
 	}
-	return func(context.Context) (*v1alpha1.ClusterVeto, error) { return veto.ReadOnly(), nil }
+	return func(context.Context) (*v1alpha1.ClusterVeto, error) { return holds.ReadOnlyVeto(), nil }
 }
 
-// readVeto returns what reads the veto of a cluster's owner past the cache.
-func readVeto(live client.Reader, namespace string) func(context.Context) (*v1alpha1.ClusterVeto, error) {
+// newVetoReader returns a function that reads the veto of a cluster's owner without the cache.
+// The function returns nil if there is no veto.
+func newVetoReader(live client.Reader, namespace string) func(context.Context) (*v1alpha1.ClusterVeto, error) {
 	return func(ctx context.Context) (*v1alpha1.ClusterVeto, error) {
 		found, err := kit.FindConfigMap(ctx, live, namespace, v1alpha1.VetoConfigMap)
 		if err != nil || found == nil {
 			return nil, err
 		}
-		v := veto.Parse(found.Data)
+		v := holds.ParseVeto(found.Data)
 		return &v, nil
 	}
 }
 
-// readPolicy returns what reads the policy of a cluster's owner past the cache.
-func readPolicy(live client.Reader, namespace string) func(context.Context) (*localpolicy.Policy, error) {
+// newPolicyReader returns a function that reads the policy of a cluster's owner without the
+// cache. Without a policy, the result has Absent set.
+func newPolicyReader(live client.Reader, namespace string) func(context.Context) (*localpolicy.Policy, error) {
 	return func(ctx context.Context) (*localpolicy.Policy, error) {
 		found, err := kit.FindConfigMap(ctx, live, namespace, localpolicy.ConfigMap)
 		switch {

@@ -20,14 +20,15 @@ var errEmptySecret = errors.New("the Secret has no login")
 
 // PullSecrets reads the Secrets that catalogs name as their login.
 type PullSecrets struct {
-	// Live reads past the cache: a watch would need the permission to list all Secrets.
+	// Live reads without the cache, because a watch would need the
+	// permission to list all Secrets.
 	Live client.Reader
-	// Allow says what to do where a Secret may not be read.
+	// Allow returns the instructions to permit reading a Secret.
 	Allow func(namespace, name string) string
 }
 
-// Read returns the Docker configuration of a Secret of type kubernetes.io/dockerconfigjson. The error wraps
-// oci.ErrDenied where somebody has to do something about it.
+// Read returns the Docker configuration of a Secret of type kubernetes.io/dockerconfigjson. The
+// error wraps oci.ErrDenied if a person must correct the Secret or the permission.
 func (p PullSecrets) Read(ctx context.Context, namespace, name string) ([]byte, error) {
 	var s corev1.Secret
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s)
@@ -45,20 +46,22 @@ func (p PullSecrets) Read(ctx context.Context, namespace, name string) ([]byte, 
 			namespace, name, s.Type, corev1.SecretTypeDockerConfigJson)
 	}
 	config := s.Data[corev1.DockerConfigJsonKey]
-	if len(config) == 0 { // the process's own login is not to be used in its place
+	if len(config) == 0 { // the process's own login must not be used instead
 		return nil, fmt.Errorf("%w: Secret %s/%s: %w", oci.ErrDenied, namespace, name, errEmptySecret)
 	}
 	return config, nil
 }
 
-// allowOnHub is how the owner of a namespace lets the hub read one Secret of it.
-func allowOnHub(serviceAccount string) func(namespace, name string) string {
+// describeHubPermission returns a function with the instructions for the owner of a namespace to
+// let the hub read one Secret in it.
+func describeHubPermission(serviceAccount string) func(namespace, name string) string {
 	return func(namespace, name string) string {
-		return kit.AllowSecret("hub.pullSecrets", "bellwether-pull", serviceAccount, namespace, name)
+		return kit.DescribeSecretPermission("hub.pullSecrets", "bellwether-pull", serviceAccount, namespace, name)
 	}
 }
 
-// allowOnCluster is how the owner of a cluster lets its agent read one Secret in the agent's namespace.
-func allowOnCluster(_, _ string) string {
+// describeAgentPermission returns the instructions for the owner of a cluster to let its agent
+// read one Secret in the agent's namespace.
+func describeAgentPermission(_, _ string) string {
 	return "add it to agent.pullSecrets of the chart on the cluster"
 }

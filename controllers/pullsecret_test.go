@@ -76,8 +76,8 @@ func pullSecret(namespace, name, host, login string) *corev1.Secret {
 			corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, host, auth)}}
 }
 
-// TestPullSecretOfACatalog: a catalog is read with the login that it names, from its own namespace and no other, also
-// where another catalog has read the same before.
+// TestPullSecretOfACatalog verifies that a catalog is read with the login that it names, from
+// its own namespace only, even if another catalog has read the same image before.
 func TestPullSecretOfACatalog(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	image, digest := privateCatalog(t)

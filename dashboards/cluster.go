@@ -12,158 +12,166 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-func clusterPage() page {
-	cluster := one(series.Cluster, "Cluster", values(series.ClusterInfo, series.Cluster))
+// newClusterPage returns the dashboard of one cluster.
+func newClusterPage() page {
+	cluster := newSingleVariable(series.Cluster, "Cluster", buildLabelValues(series.ClusterInfo, series.Cluster))
 	return page{
 		uid: UIDCluster, title: "Bellwether / Cluster", from: "now-24h",
 		description: "One cluster: whether its agent is alive, what its operators are doing, and how much budget " +
 			"they have left there. Come here when several operators of a cluster have trouble at once.",
-		variables:   append([]dashboard.VariableModel{cluster}, operators()...),
-		annotations: []annotation{versionChanges(), pages()},
+		variables:   append([]dashboard.VariableModel{cluster}, newOperatorVariables()...),
+		annotations: []annotation{markVersionChanges(), markPages()},
 		rows: []row{
-			{"Now", clusterNow()},
-			{"Operators", clusterOperators()},
-			{"Trouble", []panel{clusterBad(), alertTable(12), absences()}},
-			{"Agent", agentPanels()},
+			{"Now", newClusterNowPanels()},
+			{"Operators", newClusterOperatorPanels()},
+			{"Trouble", []panel{newClusterBadSlicesPanel(), newAlertTable(12), newAbsencesPanel()}},
+			{"Agent", newAgentPanels()},
 		},
 	}
 }
 
-func clusterNow() []panel {
-	online := figure("Online",
+// newClusterNowPanels returns the figures for the current state of a cluster.
+func newClusterNowPanels() []panel {
+	online := newFigure("Online",
 		"Whether the agent renews its Lease on the hub. If not, operators stay as they are and no rollout reaches "+
 			"them: look at the agent's pod and at the way to the hub.",
-		units.Short, hubSilent, 4, nil, query{"max(" + of(series.ClusterOnline) + ")", ""})
-	online.words = yesNo
-	versions := figure("Versions",
+		units.Short, hubSilent, 4, nil, query{"max(" + selectSeries(series.ClusterOnline) + ")", ""})
+	online.words = yesNoWords
+	versions := newFigure("Versions",
 		"The versions of the agent, Kubernetes and OLM, as the agent reports them. Compare them with other "+
 			"clusters if only this one has "+
 			"trouble.",
-		units.Short, hubSilent, 12, noJudgement(),
-		query{"max by (agent, kubernetes, olm) (" + of(series.ClusterInfo) + ")",
+		units.Short, hubSilent, 12, newNeutralLevels(),
+		query{"max by (agent, kubernetes, olm) (" + selectSeries(series.ClusterInfo) + ")",
 			"agent {{agent}}, Kubernetes {{kubernetes}}, OLM {{olm}}"})
-	versions.draw = name
+	versions.draw = drawName
 	return []panel{
 		online,
-		figure("Heartbeat", "How long ago the agent renewed its Lease, by its own clock. More than a minute is a "+
+		newFigure("Heartbeat", "How long ago the agent renewed its Lease, by its own clock. More than a minute is a "+
 			"dead agent or a broken network; less than nothing is a clock that is ahead.",
-			units.Seconds, "never joined", 4, moreIsBad(60, 300), query{heartbeatAge(), ""}),
-		figure("Operators not ready",
+			units.Seconds, "never joined", 4, newHighIsBadLevels(60, 300), query{buildHeartbeatAge(), ""}),
+		newFigure("Operators not ready",
 			"Operators that the hub does not see ready on this cluster. `bellwether why` explains each of them.",
-			units.Short, hubSilent, 4, anyIsBad(),
-			query{"max(" + of(series.ClusterInstalls, is(series.State, "not_ready")) + ")", ""}),
+			units.Short, hubSilent, 4, newAnyIsBadLevels(),
+			query{"max(" + selectSeries(series.ClusterInstalls, matchLabel(series.State, "not_ready")) + ")", ""}),
 		versions,
 	}
 }
 
-func clusterOperators() []panel {
-	each := func(fn, metric string) query {
-		return query{fn + " by (" + operatorLabels + ") (" + of(metric) + ")", ""}
+// newClusterOperatorPanels returns the panels of all operators on a cluster.
+func newClusterOperatorPanels() []panel {
+	aggregateMetric := func(fn, metric string) query {
+		return query{fn + " by (" + operatorLabels + ") (" + selectSeries(metric) + ")", ""}
 	}
 	return []panel{
 		{
-			title: "Operators", draw: rows, width: 24, height: 9, unit: units.Short, none: agentSilent,
+			title: "Operators", draw: drawTable, width: 24, height: 9, unit: units.Short, noData: agentSilent,
 			description: "What runs on this cluster and its state. What is not succeeded or has no ready catalog " +
 				"cannot be upgraded: `bellwether why` says what to do.",
 			queries: []query{
-				{byOperator("max", of(series.OperatorInfo), series.Namespace, series.Version, series.CSV), ""},
-				each("min", series.OperatorCSVSucceeded), each("max", series.OperatorUpgrading),
-				each("min", series.OperatorCatalogReady), each("min", series.SLOBudgetLeft),
+				{aggregateByOperator("max", selectSeries(series.OperatorInfo), series.Namespace, series.Version,
+					series.CSV), ""},
+				aggregateMetric("min", series.OperatorCSVSucceeded), aggregateMetric("max", series.OperatorUpgrading),
+				aggregateMetric("min", series.OperatorCatalogReady), aggregateMetric("min", series.SLOBudgetLeft),
 			},
 			columns: []column{
 				{from: series.Operator, title: "Operator",
-					link: to(UIDOperator, rowOperator, chosenCluster)},
+					link: buildLink(UIDOperator, operatorFromRow, clusterParameter)},
 				namespaceColumn,
 				{from: series.Version, title: "Version"},
-				{from: "B", title: "Succeeded", words: yesNo},
+				{from: "B", title: "Succeeded", words: yesNoWords},
 				{from: "C", title: "Upgrading", words: map[string]word{"0": {"no", unknown}, "1": {"yes", neutral}}},
-				{from: "D", title: "Catalog ready", words: yesNo},
-				{from: "E", title: "Least budget left", unit: units.PercentUnit, levels: budgetLevels()},
+				{from: "D", title: "Catalog ready", words: yesNoWords},
+				{from: "E", title: "Least budget left", unit: units.PercentUnit, levels: newBudgetLevels()},
 				{from: series.Namespace, title: "Runs in"}, {from: series.CSV, title: "ClusterServiceVersion"},
 			},
 		},
 		{
-			title: "Budget left on this cluster", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
-			none: rulesSilent, levels: budgetLevels(),
+			title: "Budget left on this cluster", draw: drawTimeSeries, width: 12, height: 9, unit: units.PercentUnit,
+			noData: rulesSilent, levels: newBudgetLevels(),
 			description: "The worst objective of each operator here. If all operators fall together the cluster is " +
 				"at fault, not they.",
-			queries: []query{{byOperator("min", of(series.SLOBudgetLeft)), legendOperator}},
-			link:    to(UIDOperator, lineOperator, chosenCluster),
+			queries: []query{{aggregateByOperator("min", selectSeries(series.SLOBudgetLeft)), legendOperator}},
+			link:    buildLink(UIDOperator, operatorFromSeries, clusterParameter),
 		},
 		{
-			title: "Missing replicas", draw: timeSeries, width: 12, height: 9, unit: units.Short, none: agentSilent,
-			minimum: zero(), levels: anyIsBad(),
+			title: "Missing replicas", draw: drawTimeSeries, width: 12, height: 9, unit: units.Short,
+			noData:  agentSilent,
+			minimum: newZero(), levels: newAnyIsBadLevels(),
 			description: "Replicas that Deployments of operators want and do not have. Several operators at once " +
 				"point at nodes, quotas or image pulls.",
 			queries: []query{{fmt.Sprintf("sum by (%[1]s, deployment) (%[2]s) - sum by (%[1]s, deployment) (%[3]s)",
-				operatorLabels, of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable)),
-				legendOperator + " {{deployment}}"}},
+				operatorLabels, selectSeries(series.OperatorReplicasDesired),
+				selectSeries(series.OperatorReplicasAvailable)), legendOperator + " {{deployment}}"}},
 		},
 		{
-			title: "Slices that never arrived", draw: timeSeries, width: 24, height: 6, unit: units.PercentUnit,
-			none: "none are missing", minimum: zero(), levels: anyIsBad(),
+			title: "Slices that never arrived", draw: drawTimeSeries, width: 24, height: 6, unit: units.PercentUnit,
+			noData: "none are missing", minimum: newZero(), levels: newAnyIsBadLevels(),
 			description: "The part of each hour's slices that the Prometheus of the hub never got; it is known two " +
 				"hours after the hour. They count as good, so the budgets may have less left than is shown. Look " +
 				"whether the cluster could send: its network, its Prometheus, its token.",
-			queries: []query{{"max by (cluster) (" + of(series.SlicesMissing) + ")", "{{cluster}}"}},
+			queries: []query{{"max by (cluster) (" + selectSeries(series.SlicesMissing) + ")", "{{cluster}}"}},
 		},
 	}
 }
 
-// chosenCluster passes the cluster of the page on.
-const chosenCluster = "${cluster:queryparam}"
+// clusterParameter passes the selected cluster to another dashboard.
+const clusterParameter = "${cluster:queryparam}"
 
-func clusterBad() panel {
-	p := badSlices()
+// newClusterBadSlicesPanel returns the heat map of bad slices by operator and SLI.
+func newClusterBadSlicesPanel() panel {
+	p := newBadSlicesPanel()
 	p.description = "One row for each operator and indicator that was bad here at least once in this time; gaps were " +
 		"not measured. Rows that turn red together point at the cluster itself: its nodes, its network, its API server."
 	p.queries = []query{{
 		fmt.Sprintf("max by (%[1]s, sli) (max_over_time(%[2]s[$__interval]))\nand on (%[1]s, sli)\nsum by "+
 			"(%[1]s, sli) (sum_over_time(%[3]s[$__range] @ end())) > 0", operatorLabels,
-			of(series.SLIBad), of(series.SLIBadSlice)),
+			selectSeries(series.SLIBad), selectSeries(series.SLIBadSlice)),
 		legendOperator + " {{sli}}",
 	}}
 	return p
 }
 
-// agents keeps what agents export about their own processes: they are the ones
-// that tell of operators.
-func agents(expr string) string {
-	return expr + "\nand on (job, instance) " + of(series.OperatorCatalogReady)
+// keepAgents returns a query with only the processes of agents. Only agents export the series with which it joins.
+func keepAgents(expr string) string {
+	return expr + "\nand on (job, instance) " + selectSeries(series.OperatorCatalogReady)
 }
 
-func agentPanels() []panel {
+// newAgentPanels returns the panels of the agent's process, and of the work of the agent: probes and installations.
+func newAgentPanels() []panel {
 	return []panel{
 		{
-			title: "Agent's memory", draw: timeSeries, width: 12, height: 8, unit: units.BytesIEC, none: agentSilent,
-			minimum: zero(),
+			title: "Agent's memory", draw: drawTimeSeries, width: 12, height: 8, unit: units.BytesIEC,
+			noData:  agentSilent,
+			minimum: newZero(),
 			description: "Resident memory of the agent. If it nears the limit of its pod, raise agent.resources in " +
 				"the chart's values.",
-			queries: []query{{agents(of("process_resident_memory_bytes")), "{{instance}}"}},
+			queries: []query{{keepAgents(selectSeries("process_resident_memory_bytes")), "{{instance}}"}},
 		},
 		{
-			title: "Agent's CPU", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: agentSilent,
-			minimum: zero(),
+			title: "Agent's CPU", draw: drawTimeSeries, width: 12, height: 8, unit: units.Short, noData: agentSilent,
+			minimum: newZero(),
 			description: "CPU that the agent uses, in cores. A rise without more operators or probes is a loop: look " +
 				"at the agent's log and at the controllers' internals.",
-			queries: []query{{agents(rated(of("process_cpu_seconds_total"))), "{{instance}}"}},
-			link:    to(UIDInternals, chosenCluster),
+			queries: []query{{keepAgents(buildRate(selectSeries("process_cpu_seconds_total"))), "{{instance}}"}},
+			link:    buildLink(UIDInternals, clusterParameter),
 		},
 		{
-			title: "Probes from this cluster", draw: timeline, width: 12, height: 8, unit: units.Short,
-			none: "no probes",
+			title: "Probes from this cluster", draw: drawTimeline, width: 12, height: 8, unit: units.Short,
+			noData: "no probes",
 			description: "Whether each probe succeeded here. The EndpointProbe's conditions have the last failure's " +
 				"reason.",
-			queries: []query{{byOperator("min", of(series.ProbeSuccess), series.Probe, series.Vantage),
-				legendOperator + " {{probe}} from {{vantage}}"}}, words: yesNo, levels: []level{{bad, 0}, {good, 1}},
+			queries: []query{{aggregateByOperator("min", selectSeries(series.ProbeSuccess), series.Probe,
+				series.Vantage), legendOperator + " {{probe}} from {{vantage}}"}}, words: yesNoWords,
+			levels: []level{{bad, 0}, {good, 1}},
 		},
 		{
-			title: "Installations and upgrades", draw: timeSeries, width: 12, height: 8, unit: units.Short,
-			none: "none in this time", minimum: zero(),
+			title: "Installations and upgrades", draw: drawTimeSeries, width: 12, height: 8, unit: units.Short,
+			noData: "none in this time", minimum: newZero(),
 			description: "How many ended in the last hour, by operator and outcome. Failures name their reason in " +
 				"the OperatorInstall: `bellwether why` shows it.",
-			queries: []query{{byOperator("sum", "increase("+of(series.OperatorInstallTotal)+"[1h])", series.Outcome),
-				legendOperator + " {{outcome}}"}},
+			queries: []query{{aggregateByOperator("sum", "increase("+selectSeries(series.OperatorInstallTotal)+"[1h])",
+				series.Outcome), legendOperator + " {{outcome}}"}},
 		},
 	}
 }

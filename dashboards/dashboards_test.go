@@ -24,8 +24,7 @@ import (
 	"github.com/bellwether-dev/bellwether/dashboards"
 )
 
-// TestFilesAreCurrent holds what is shipped to the code: `go generate` writes
-// both folders.
+// TestFilesAreCurrent compares the generated files with the code: `go generate` writes both folders.
 func TestFilesAreCurrent(t *testing.T) {
 	for dir, compact := range map[string]bool{"out": false, "../charts/bellwether/files/dashboards": true} {
 		want := map[string]any{}
@@ -57,7 +56,7 @@ func TestFilesAreCurrent(t *testing.T) {
 	}
 }
 
-// TestEveryPhaseIsShown: the dashboard of a rollout has a word for each phase that the API knows.
+// TestEveryPhaseIsShown: the dashboard of a rollout has a word for each phase of the API.
 func TestEveryPhaseIsShown(t *testing.T) {
 	text, err := os.ReadFile("../charts/bellwether/files/crds/bellwether.dev_operatorrollouts.yaml")
 	if err != nil {
@@ -92,8 +91,8 @@ func TestEveryPhaseIsShown(t *testing.T) {
 	}
 }
 
-// TestStoppedRolloutsAreMarked: the annotation shows every phase in which a rollout does not go on, other than by
-// success or because another one took over.
+// TestStoppedRolloutsAreMarked: the annotation shows every phase in which a rollout is stopped, but
+// neither succeeded nor superseded.
 func TestStoppedRolloutsAreMarked(t *testing.T) {
 	shown, err := os.ReadFile("out/bellwether-rollout.json")
 	if err != nil {
@@ -124,7 +123,7 @@ func roundTrip(t *testing.T, d dashboards.Dashboard) any {
 }
 
 // TestGrafanasSchema reads the JSON back with Grafana's own schema, strictly: a
-// field that Grafana does not know, or a required one that is missing, fails.
+// field that Grafana does not have, or a required one that is missing, fails.
 func TestGrafanasSchema(t *testing.T) {
 	plugins.RegisterDefaultPlugins()
 	for _, d := range dashboards.All() {
@@ -154,7 +153,7 @@ func TestGrafanasSchema(t *testing.T) {
 }
 
 // TestRequirements finds the oldest Grafana in every file and in the guide, and every
-// kind of panel among what a dashboard needs.
+// kind of panel in the requirements of a dashboard.
 func TestRequirements(t *testing.T) {
 	for _, d := range dashboards.All() {
 		text, err := dashboards.JSON(d)
@@ -193,8 +192,8 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOpen finds choices that the SDK leaves empty and its schema
-// lets pass, such as the mode of a tooltip, with which Grafana draws nonsense.
+// TestNothingIsLeftOpen finds options that the SDK leaves empty and its schema accepts, such as the mode of a tooltip.
+// Grafana draws such panels incorrectly.
 func TestNothingIsLeftOpen(t *testing.T) {
 	var walk func(path string, value any)
 	walk = func(path string, value any) {
@@ -208,7 +207,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 				walk(path+"[]", inner)
 			}
 		case nil, string:
-			// A first threshold has no bound, and these are texts and no choices.
+			// The first threshold has no bound. The other keys are texts and not options.
 			if (v == nil || v == "") &&
 				!regexp.MustCompile(`steps\[\]\.value$|\.legendFormat$|\.(icon|tooltip)$|__requires\[\]\.version$`).
 					MatchString(path) {

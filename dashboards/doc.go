@@ -1,18 +1,15 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dashboards holds the Grafana dashboards of a fleet as typed Go: the
-// fleet, a rollout, an operator's SLOs, a cluster, the controllers' internals,
-// catalogs, and whether pages would arrive.
+// Package dashboards has the Grafana dashboards of a fleet as typed Go: the fleet, a rollout, an operator's SLOs, a
+// cluster, the internals of the controllers, the catalogs, and the health of the paging.
 //
-// The input is the names in package series, which exporters and rules share, and
-// the SLOs' tiers; the output is Grafana's classic dashboard model, and its JSON
-// under out and in the chart. The package is pure: it talks to no Grafana and to
-// no Prometheus. What a dashboard has to be like is in package lint, which holds
-// every one of them to it.
+// The inputs are the names in package series, which exporters and rules share, and the tiers of the SLOs. The output is
+// Grafana's classic dashboard model, and its JSON under out and in the chart. The package is pure: it does not connect
+// to Grafana or Prometheus. Package lint has the rules for dashboards, and checks all of them.
 //
-// Every selector of a query comes from package-internal helpers that add the
-// variables for the labels that the series has, so no panel can forget one.
+// Queries select series with selectSeries and similar functions. They add the dashboard's variables for the labels of
+// the series, so that no panel ignores the selected cluster or operator.
 package dashboards
 
 //go:generate go run ./internal/generate

@@ -8,16 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Labels and annotations that Grafana's sidecar goes by, in the helm charts of
-// Grafana and of kube-prometheus-stack by default.
+// Labels and annotations that select dashboards for Grafana's sidecar. They are the defaults in the Helm charts of
+// Grafana and kube-prometheus-stack.
 const (
 	SidecarLabel            = "grafana_dashboard"
 	SidecarFolderAnnotation = "grafana_folder"
-	// Folder is where dashboards are listed.
+	// Folder is the folder of the dashboards in Grafana.
 	Folder = "Bellwether"
 )
 
-// ConfigMap carries a dashboard to Grafana's sidecar.
+// ConfigMap returns a ConfigMap from which Grafana's sidecar loads a dashboard.
 func ConfigMap(d Dashboard, namespace string) (*corev1.ConfigMap, error) {
 	text, err := JSON(d)
 	if err != nil {
@@ -26,7 +26,7 @@ func ConfigMap(d Dashboard, namespace string) (*corev1.ConfigMap, error) {
 	return &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: objectName(d),
+			Namespace: namespace, Name: formatObjectName(d),
 			Labels:      map[string]string{SidecarLabel: "1", "app.kubernetes.io/managed-by": "bellwether"},
 			Annotations: map[string]string{SidecarFolderAnnotation: Folder},
 		},
@@ -34,40 +34,39 @@ func ConfigMap(d Dashboard, namespace string) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// GrafanaDashboard is the part of grafana-operator's kind (v1beta1) that carries
-// a dashboard.
+// GrafanaDashboard has the fields of grafana-operator's kind GrafanaDashboard (v1beta1) that a dashboard needs.
 type GrafanaDashboard struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        GrafanaDashboardMetadata `json:"metadata"`
 	Spec            GrafanaDashboardSpec     `json:"spec"`
 }
 
-// GrafanaDashboardMetadata names one.
+// GrafanaDashboardMetadata is the metadata of a GrafanaDashboard.
 type GrafanaDashboardMetadata struct {
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
 	Labels    map[string]string `json:"labels"`
 }
 
-// GrafanaDashboardSpec says which dashboard goes into which Grafana.
+// GrafanaDashboardSpec selects a dashboard and the Grafana instances that load it.
 type GrafanaDashboardSpec struct {
-	// AllowCrossNamespaceImport lets a Grafana in another namespace have it.
+	// AllowCrossNamespaceImport lets Grafana instances in other namespaces load the dashboard.
 	AllowCrossNamespaceImport bool                 `json:"allowCrossNamespaceImport"`
 	Folder                    string               `json:"folder"`
 	InstanceSelector          metav1.LabelSelector `json:"instanceSelector"`
 	JSON                      string               `json:"json"`
 }
 
-// ForGrafanaOperator carries a dashboard to the Grafanas with these labels, by
-// grafana-operator.
-func ForGrafanaOperator(d Dashboard, namespace string, instances map[string]string) (*GrafanaDashboard, error) {
+// NewGrafanaDashboard returns an object with which grafana-operator loads a dashboard into the
+// Grafana instances with these labels.
+func NewGrafanaDashboard(d Dashboard, namespace string, instances map[string]string) (*GrafanaDashboard, error) {
 	text, err := JSON(d)
 	if err != nil {
 		return nil, err
 	}
 	return &GrafanaDashboard{
 		TypeMeta: metav1.TypeMeta{APIVersion: "grafana.integreatly.org/v1beta1", Kind: "GrafanaDashboard"},
-		Metadata: GrafanaDashboardMetadata{Namespace: namespace, Name: objectName(d),
+		Metadata: GrafanaDashboardMetadata{Namespace: namespace, Name: formatObjectName(d),
 			Labels: map[string]string{"app.kubernetes.io/managed-by": "bellwether"}},
 		Spec: GrafanaDashboardSpec{
 			AllowCrossNamespaceImport: true, Folder: Folder, JSON: string(text),
@@ -76,4 +75,4 @@ func ForGrafanaOperator(d Dashboard, namespace string, instances map[string]stri
 	}, nil
 }
 
-func objectName(d Dashboard) string { return uidOf(d) + "-dashboard" }
+func formatObjectName(d Dashboard) string { return readUID(d) + "-dashboard" }

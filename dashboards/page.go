@@ -13,13 +13,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Dashboard is Grafana's classic model: what ConfigMaps, GrafanaDashboard objects
-// and provisioning from files carry.
+// Dashboard is Grafana's classic dashboard model, which ConfigMaps, GrafanaDashboard objects
+// and provisioning files contain.
 //
 //nolint:staticcheck // the newer model needs Grafana 12, and nothing that ships dashboards takes it yet
 type Dashboard = dashboard.Dashboard
 
-// UIDs of the dashboards: what links and alerts' annotations end in, after /d/.
+// UIDs of the dashboards. Links and the annotations of alerts have them after /d/.
 const (
 	UIDFleet     = "bellwether-fleet"
 	UIDRollout   = "bellwether-rollout"
@@ -30,15 +30,15 @@ const (
 	UIDPaging    = "bellwether-paging"
 )
 
-// Tag is on every dashboard, and on no other: links between them go by it.
+// Tag is on every dashboard of Bellwether, and on no other dashboard. The links between the
+// dashboards select by this tag.
 const Tag = "bellwether"
 
-// All returns every dashboard, from the fleet to the details. UIDs and titles
-// never change.
+// All returns all dashboards, from the fleet to the details. Their UIDs and titles never change.
 func All() []Dashboard {
 	var out []Dashboard
-	for _, p := range []page{fleetPage(), rolloutPage(), operatorPage(), clusterPage(), internalsPage(), catalogPage(),
-		pagingPage()} {
+	for _, p := range []page{newFleetPage(), newRolloutPage(), newOperatorPage(), newClusterPage(), newInternalsPage(),
+		newCatalogPage(), newPagingPage()} {
 		d, err := p.build()
 		if err != nil {
 			panic(fmt.Sprintf("build dashboard %s: %v", p.uid, err)) // a bug in this package, which its tests find
@@ -48,34 +48,36 @@ func All() []Dashboard {
 	return out
 }
 
-// JSON is what Grafana imports, indented and with a newline at its end.
+// JSON returns the dashboard as JSON for Grafana's import, indented and with a newline at the end.
 func JSON(d Dashboard) ([]byte, error) {
-	text, err := json.MarshalIndent(shared{Requirements(d), d}, "", "  ")
+	text, err := json.MarshalIndent(exportedDashboard{ListRequirements(d), d}, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("write dashboard %s: %w", uidOf(d), err)
+		return nil, fmt.Errorf("write dashboard %s: %w", readUID(d), err)
 	}
 	return append(text, '\n'), nil
 }
 
-// FileName is what the file of a dashboard is called: its UID.json.
-func FileName(d Dashboard) string { return uidOf(d) + ".json" }
+// FileName returns the file name of a dashboard: its UID and .json.
+func FileName(d Dashboard) string { return readUID(d) + ".json" }
 
-// page is a dashboard before it is laid out.
+// page is a dashboard before its layout.
 type page struct {
 	uid, title, description string
-	// from is the beginning of the time range, as in now-6h.
+	// from is the start of the time range, as in now-6h.
 	from        string
 	variables   []dashboard.VariableModel
 	annotations []annotation
 	rows        []row
 }
 
-// row is a heading and its panels, which flow from left to right.
+// row is a heading and its panels, which are placed from left to right.
 type row struct {
 	title  string
 	panels []panel
 }
 
+// build returns the dashboard in Grafana's model. It adds the variable of the data source, the links to the other
+// dashboards, and an id for each row and panel.
 func (p page) build() (Dashboard, error) {
 	b := dashboard.NewDashboardBuilder(p.title) //nolint:staticcheck // see Dashboard
 	b.Uid(p.uid).Description(p.description).Tags([]string{Tag}).
@@ -84,56 +86,57 @@ func (p page) build() (Dashboard, error) {
 		Link(dashboard.NewDashboardLinkBuilder("Bellwether").Type(dashboard.DashboardLinkTypeDashboards).
 			Tags([]string{Tag}).AsDropdown(true).IncludeVars(true).KeepTime(true).Icon("external link").
 			Tooltip("The other dashboards, of the same cluster and operator"))
-	for _, v := range append([]dashboard.VariableModel{datasourceVariable()}, p.variables...) {
-		b.WithVariable(built[dashboard.VariableModel]{v})
+	for _, v := range append([]dashboard.VariableModel{newDatasourceVariable()}, p.variables...) {
+		b.WithVariable(prebuilt[dashboard.VariableModel]{v})
 	}
 	for _, a := range p.annotations {
-		b.Annotation(built[dashboard.AnnotationQuery]{a.query()})
+		b.Annotation(prebuilt[dashboard.AnnotationQuery]{a.buildQuery()})
 	}
 	id := uint32(0)
-	next := func() uint32 { id++; return id }
+	newID := func() uint32 { id++; return id }
 	for _, r := range p.rows {
-		b.WithRow(dashboard.NewRowBuilder(r.title).Id(next()))
+		b.WithRow(dashboard.NewRowBuilder(r.title).Id(newID()))
 		for _, pn := range r.panels {
-			one, err := pn.build()
+			grafanaPanel, err := pn.build()
 			if err != nil {
 				return Dashboard{}, fmt.Errorf("build panel %q: %w", pn.title, err)
 			}
-			one.Id = ptr.To(next())
-			b.WithPanel(built[dashboard.Panel]{one})
+			grafanaPanel.Id = ptr.To(newID())
+			b.WithPanel(prebuilt[dashboard.Panel]{grafanaPanel})
 		}
 	}
 	return b.Build()
 }
 
-// built is a builder of what is there already.
-type built[T any] struct{ value T }
+// prebuilt is a builder that returns an existing value.
+type prebuilt[T any] struct{ value T }
 
 // Build implements cog.Builder.
-func (b built[T]) Build() (T, error) { return b.value, nil }
+func (b prebuilt[T]) Build() (T, error) { return b.value, nil }
 
-var _ cog.Builder[dashboard.Panel] = built[dashboard.Panel]{}
+var _ cog.Builder[dashboard.Panel] = prebuilt[dashboard.Panel]{}
 
-// source is the data source that the user chooses.
-func source() common.DataSourceRef {
+// newDataSource returns a reference to the data source that the user selects.
+func newDataSource() common.DataSourceRef {
 	return common.DataSourceRef{Type: ptr.To(prometheusSource), Uid: ptr.To("${datasource}")}
 }
 
-// annotation marks moments: wherever the query has samples above 0. The query's
-// value is the moment itself, in seconds, if it is a timestamp.
+// annotation marks the times at which a query has samples above 0. If valueIsTime is set, the value of the query
+// is the time to mark, in seconds.
 type annotation struct {
 	name, colour string
-	// text and tags are of the labels of the query's series.
+	// text and tags refer to the labels of the query's series.
 	expr, text, tags string
-	valueIsTheTime   bool
+	valueIsTime      bool
 }
 
-func (a annotation) query() dashboard.AnnotationQuery {
+// buildQuery returns the annotation in Grafana's model.
+func (a annotation) buildQuery() dashboard.AnnotationQuery {
 	q := dashboard.AnnotationQuery{
-		Name: a.name, Datasource: ptr.To(source()), Enable: true, IconColor: a.colour,
+		Name: a.name, Datasource: ptr.To(newDataSource()), Enable: true, IconColor: a.colour,
 		Expr: &a.expr, TitleFormat: &a.name, TextFormat: &a.text, TagKeys: &a.tags, Step: ptr.To("60s"),
 	}
-	if a.valueIsTheTime {
+	if a.valueIsTime { // Grafana needs milliseconds
 		q.Expr, q.UseValueForTime = ptr.To(a.expr+" * 1000"), ptr.To(true)
 	}
 	return q

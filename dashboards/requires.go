@@ -9,28 +9,26 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// GrafanaVersion is the oldest one that shows the dashboards as they are: tables
-// have options by kind of cell since 9.5, and rows of a chosen height and
-// variables of Prometheus as objects since 10.0.
+// GrafanaVersion is the oldest version of Grafana that shows the dashboards correctly. Tables have options by kind of
+// cell since 9.5. Row heights that a panel sets, and variables of Prometheus as objects, exist since 10.0.
 const GrafanaVersion = "10.0.0"
 
-// prometheusSource is the type of the data source, which is its plugin's id.
+// prometheusSource is the type of the data source, which is the id of its plugin.
 const prometheusSource = "prometheus"
 
-// Requirement is a program or plugin that a dashboard needs, as Grafana writes it
-// into dashboards that it exports to be shared.
+// Requirement is a program or plugin that a dashboard needs, as Grafana writes it into dashboards
+// that are exported for sharing.
 type Requirement struct {
 	// Type is grafana, datasource or panel.
 	Type string `json:"type"`
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Version is the lowest one; empty for plugins that come with Grafana.
+	// Version is the lowest version; empty for plugins that are a part of Grafana.
 	Version string `json:"version"`
 }
 
-// Requirements returns what a dashboard needs: Grafana, the data source, and each
-// kind of panel that it has.
-func Requirements(d Dashboard) []Requirement {
+// ListRequirements returns the requirements of a dashboard: Grafana, the data source, and each kind of panel.
+func ListRequirements(d Dashboard) []Requirement {
 	out := []Requirement{
 		{Type: "grafana", ID: "grafana", Name: "Grafana", Version: GrafanaVersion},
 		{Type: "datasource", ID: prometheusSource, Name: "Prometheus"},
@@ -48,11 +46,11 @@ func Requirements(d Dashboard) []Requirement {
 	return out
 }
 
-// shared is a dashboard with what it needs. Grafana's SDK does not have that part
-// of the model.
-type shared struct {
+// exportedDashboard is a dashboard with its requirements. The model of Grafana's SDK does not have the requirements.
+type exportedDashboard struct {
 	Requires []Requirement `json:"__requires"`
 	Dashboard
 }
 
-func uidOf(d Dashboard) string { return ptr.Deref(d.Uid, "") }
+// readUID returns the UID of a dashboard; empty if it has none.
+func readUID(d Dashboard) string { return ptr.Deref(d.Uid, "") }

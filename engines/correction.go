@@ -11,52 +11,52 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Correction is what is done about fields that differ.
+// Correction is what the engine does about differing fields.
 type Correction string
 
 const (
-	// NoCorrection leaves them as they are, as the install's drift policy asks.
+	// NoCorrection leaves the fields as they are, as the install's drift policy requires.
 	NoCorrection Correction = ""
-	// CorrectionDue puts them back now.
+	// CorrectionDue corrects the fields now.
 	CorrectionDue Correction = "due"
-	// CorrectionWaits puts them back once CorrectionPause has passed since the last
-	// time.
+	// CorrectionWaits corrects the fields once CorrectionPause has passed since the last correction.
 	CorrectionWaits Correction = "waits"
-	// CorrectionStopped leaves them as they are, because fields were put back
-	// MaxCorrections times within CorrectionPeriod.
+	// CorrectionStopped leaves the fields as they are, because fields were corrected MaxCorrections times
+	// within CorrectionPeriod.
 	CorrectionStopped Correction = "stopped"
 )
 
 const (
-	// MaxCorrections is how often fields are put back within CorrectionPeriod,
-	// counted from the first time. Something else keeps changing them then, and each
-	// correction may restart the operator's pods.
+	// MaxCorrections is how often fields are corrected within CorrectionPeriod, counted from the first correction.
+	// More corrections mean that another program keeps changing the fields, and each correction may restart the
+	// operator's pods.
 	MaxCorrections = 5
-	// CorrectionPeriod is how long corrections are counted.
+	// CorrectionPeriod is the time in which corrections are counted.
 	CorrectionPeriod = time.Hour
-	// CorrectionPause is the least time from one correction to the next. What the
-	// agent observes may be older than what it has just written, and OLM writes the
-	// same objects while it installs: without a pause all corrections of an hour could
-	// be spent on one change within a second.
+	// CorrectionPause is the minimum time between two corrections. The agent may observe objects from before its last
+	// write, and OLM writes the same objects while it installs. Without a pause, all corrections of an hour could be
+	// spent on one change within a second.
 	CorrectionPause = 10 * time.Second
 )
 
-// maxRecorded bounds how many fields the record of a correction names, and
-// maxRecordedField how long each is: as the API does.
+// maxRecordedFields limits the number of fields in the record of a correction, and maxRecordedFieldLength the length
+// of each. The API has the same limits.
 const (
-	maxRecorded      = 3
-	maxRecordedField = 600
+	maxRecordedFields      = 3
+	maxRecordedFieldLength = 600
 )
 
-// Correct decides what to do about fields that differ. It returns the record of
-// the install's corrections, which is a new one if the fields are put back now.
+// Correct decides what to do about differing fields. It also returns the record of the install's corrections, which
+// includes this correction if the result is CorrectionDue. CorrectionPeriod after the first recorded correction, the
+// next correction begins a new record with the count 1.
 func Correct(install *v1alpha1.OperatorInstall, fields []string, now time.Time) (Correction,
 	*v1alpha1.DriftCorrection) {
 	last := install.Status.Correction
 	if len(fields) == 0 || install.Spec.Drift != v1alpha1.DriftCorrect {
 		return NoCorrection, last
 	}
-	next := &v1alpha1.DriftCorrection{Fields: cut(fields, maxRecorded, maxRecordedField), Count: 1,
+	next := &v1alpha1.DriftCorrection{Fields: truncateTexts(fields, maxRecordedFields, maxRecordedFieldLength),
+		Count:     1,
 		FirstTime: metav1.NewTime(now), LastTime: metav1.NewTime(now)}
 	if last == nil || now.Sub(last.FirstTime.Time) >= CorrectionPeriod {
 		return CorrectionDue, next

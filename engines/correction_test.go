@@ -12,7 +12,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// TestCorrectionsAreBounded has a field that something else keeps changing.
+// TestCorrectionsAreBounded has a field that another program keeps changing.
 func TestCorrectionsAreBounded(t *testing.T) {
 	install := admitted("a", 1)
 	install.Spec.Drift = v1alpha1.DriftCorrect
@@ -52,7 +52,8 @@ func TestCorrectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCorrectionsAreApart observes the same difference again right after it was put back, as a cache that lags does.
+// TestCorrectionsAreApart observes the same difference again right after a correction, as with a cache that is not up
+// to date.
 func TestCorrectionsAreApart(t *testing.T) {
 	install := admitted("a", 1)
 	install.Spec.Drift = v1alpha1.DriftCorrect

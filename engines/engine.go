@@ -1,13 +1,13 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engines is the seam between the decision that a cluster is admitted
-// to a release and the mechanism that installs the release there. An engine
-// knows one mechanism; everything that is true of all of them is decided here:
-// which admissions are refused, and what the status of an OperatorInstall says.
+// Package engines separates the decision that a cluster is admitted to a release from the mechanism that installs the
+// release on the cluster. An engine implements one mechanism. This package implements the parts that are the same for
+// all engines: which admissions are refused, the status of an OperatorInstall, and which operators cannot run together
+// on one cluster.
 //
-// The package is pure. The engines are in the folders below it: olmv0 drives
-// OLM v0. Package controllers/install runs an engine.
+// The package is pure. The engines are in the folders below: olmv0 drives OLM v0. Package controllers/agent/install
+// runs an engine.
 package engines
 
 import (
@@ -21,75 +21,79 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// ErrNotReady says that the engine cannot observe the cluster yet, for instance
-// because the agent has just started. It is no failure: nothing is reported,
-// and the install is reconciled again soon.
+// ErrNotReady means that the engine cannot observe the cluster yet, for instance because the agent has just started.
+// It is not a failure: nothing is reported, and the install is reconciled again soon.
 var ErrNotReady = errors.New("engine not ready")
 
-// Engine brings the operators of one cluster to the releases that they are
-// admitted to, and removes them. Observation is what it reads for one install,
-// Action is one idempotent step; only the engine knows what they hold.
+// Engine installs the admitted releases of operators on one cluster, and removes them. An Observation is the state
+// that the engine reads for one install. An Action is one idempotent step. Both types are opaque to the callers of
+// an engine.
 type Engine[Observation, Action any] interface {
-	// Observe reads the state of the cluster for an install. It must reach the
-	// cluster's API server: an observation that comes from caches alone is no
-	// evidence. It changes nothing and waits for nothing but the API server.
+	// Observe reads the state of the cluster for an install and decides nothing. It changes nothing. It must
+	// reach the cluster's API server, because an observation from caches alone is not evidence, and it waits for
+	// nothing else.
 	Observe(ctx context.Context, install *v1alpha1.OperatorInstall) (Observation, error)
-	// Plan decides what to do next. It is pure, and does not change the install.
+	// Plan decides what to do next. It is pure and does not change the install.
 	Plan(install *v1alpha1.OperatorInstall, observation Observation, now time.Time) Plan[Action]
-	// WhileFrozen returns those of a plan's actions that change nothing on the cluster, such as serving a view.
+	// WhileFrozen returns the actions of a plan that change nothing on the cluster, such as serving a view.
 	WhileFrozen(actions []Action) []Action
-	// Apply carries out actions in order, and stops at the first error. It acts
-	// only on objects that are as they were observed.
+	// Apply carries out actions in order and stops at the first error. It acts only on objects that have not
+	// changed since they were observed. The actions of a plan that is NotReady read data; Apply adds this data to
+	// the observation.
 	Apply(ctx context.Context, install *v1alpha1.OperatorInstall, observation Observation, actions []Action) error
 }
 
-// Plan is what an engine does next for an install, and what it found.
+// Plan is what an engine does next for an install, and its report.
 type Plan[Action any] struct {
-	Actions []Action
-	Report  Report
-	// RecheckAfter is when to reconcile again even if no watch reports a change.
+	// NotReady is set if the plan lacks data. Its Report must not be used then. Its Actions read the missing data,
+	// and Plan is called again after them. If it has no Actions, the data is already being read.
+	NotReady bool
+	Actions  []Action
+	Report   Report
+	// RecheckAfter is the time until the next reconcile if no watch reports a change.
 	RecheckAfter time.Duration
 }
 
 // Report is what an engine found, in terms that mean the same for every engine.
 type Report struct {
-	// Installed is the version that is there, whether it works or not; nil where
-	// there is none.
+	// Installed is the installed version, whether it works or not; nil if no version is installed.
 	Installed *v1alpha1.InstalledVersion
-	// Adopted says what others had installed before it was taken over; nil where nothing was.
+	// Adopted describes the Subscription of another owner before Bellwether took it over; nil if no Subscription was
+	// taken over.
 	Adopted *v1alpha1.AdoptedSubscription
-	// Complete says that Installed is the admitted release with the admitted
-	// settings, and that its installation has succeeded. Where a release is to adopt what is there, it is also Complete
-	// if nothing is.
+	// Complete is set if Installed is the admitted release with the admitted settings, and its installation has
+	// succeeded. If the release only adopts an existing operator, Complete is also set if there is no operator
+	// to adopt.
 	Complete bool
 	// Path holds the bundles that are still to be installed, in order.
 	Path []string
-	// Progress is why the install is not Complete, or why the engine cannot do its
-	// work although it is; nil where nothing is left to do.
+	// Progress is why the install is not Complete or, if it is Complete, why the engine cannot do its work; nil if
+	// nothing remains to be done.
 	Progress *Finding
-	// Health is why an install that is Complete is not ready; nil where it is.
+	// Health is why an install that is Complete is not ready; nil if it is ready.
 	Health *Finding
-	// Problems are why pods of the operator are not available.
+	// Problems are the reasons why pods of the operator are not available.
 	Problems []v1alpha1.WorkloadProblem
-	// Drift is nil where it was not compared.
+	// Drift is nil if the installed objects were not compared with the release.
 	Drift *Drift
-	// Correction records what was put back, as it is once the plan was applied; nil
-	// if nothing ever was.
+	// Correction records the corrected fields as of the end of this plan; nil if no field was ever corrected.
 	Correction *v1alpha1.DriftCorrection
 	// Stages are the engine's own conditions.
 	Stages []Stage
 	// OLM holds the details of an engine that drives OLM v0.
 	OLM *v1alpha1.OLMStatus
-	// Deleted names what somebody else has deleted of an install that was Ready; the plan makes it again.
+	// Deleted lists the objects of a Ready install that another user or program has deleted. The plan creates
+	// them again.
 	Deleted []Deleted
-	// Removed says that the removal policy was carried out.
+	// Removed is set if the removal policy was carried out.
 	Removed bool
 }
 
-// Deleted is an object on the cluster that somebody has deleted. The name is empty where the operator's namespace has
-// only one of the kind.
+// Deleted is an object on the cluster that another user or program has deleted. Name is empty if the operator's
+// namespace has only one object of the kind.
 type Deleted struct{ Kind, Namespace, Name string }
 
+// String returns the object in words, such as "ClusterServiceVersion ns/name".
 func (d Deleted) String() string {
 	switch {
 	case d.Name == "":
@@ -100,40 +104,39 @@ func (d Deleted) String() string {
 	return d.Kind + " " + d.Namespace + "/" + d.Name
 }
 
-// WhileFrozen is the report where nothing is changed on the cluster, with why.
+// WhileFrozen returns the report for an install for which nothing is changed on the cluster. The message says why
+// changes are frozen. It removes what the plan would have changed: corrections, the creation of deleted objects and the
+// removal. Findings that need a person stay.
 func (r Report) WhileFrozen(install *v1alpha1.OperatorInstall, message string) Report {
 	if r.Drift != nil && r.IsCorrecting() {
 		drift := *r.Drift
 		drift.Correction, r.Drift = NoCorrection, &drift
 	}
 	r.Correction, r.Deleted, r.Removed = install.Status.Correction, nil, false
-	// What needs a person needs one still.
+	// A finding that passes without a person would not pass during the freeze, so the freeze replaces it.
 	if !r.Complete && (r.Progress == nil || !r.Progress.Problem) {
 		r.Progress = &Finding{Reason: v1alpha1.ReasonFrozen, Message: message}
 	}
 	return r
 }
 
-// PutsBack tells whether the plan puts back fields that differ; Correction is the
-// record of it.
-func (r Report) PutsBack() bool { return r.Drift != nil && r.Drift.Correction == CorrectionDue }
+// IsCorrectionDue reports whether the plan corrects differing fields now. Correction records them.
+func (r Report) IsCorrectionDue() bool { return r.Drift != nil && r.Drift.Correction == CorrectionDue }
 
-// IsCorrecting tells whether fields that differ are put back, now or soon.
+// IsCorrecting reports whether differing fields are corrected now or soon.
 func (r Report) IsCorrecting() bool {
-	return r.PutsBack() || r.Drift != nil && r.Drift.Correction == CorrectionWaits
+	return r.IsCorrectionDue() || r.Drift != nil && r.Drift.Correction == CorrectionWaits
 }
 
-// Finding is a state that keeps an install from being ready, or its engine from
-// its work.
+// Finding is a reason why an install is not ready, or why its engine cannot do its work.
 type Finding struct {
-	// Problem says that nothing will change until a person acts. Otherwise the
-	// finding passes by itself.
+	// Problem is set if the state stays until a person acts. Otherwise the state passes without action.
 	Problem bool
 	Reason  string
 	Message string
 }
 
-// Stage is a condition of an engine.
+// Stage is the value of a condition that belongs to one engine.
 type Stage struct {
 	Condition string
 	Passed    bool
@@ -141,41 +144,37 @@ type Stage struct {
 	Message   string
 }
 
-// Drift is how what is installed differs from the admitted release as it is
-// configured.
+// Drift describes how the installed objects differ from the admitted release with its settings.
 type Drift struct {
-	// Later is set while what it is compared with is still being read. The condition
-	// Drifted stays as it was.
-	Later bool
-	// Unknown is why it cannot be compared; empty where it was.
+	// Pending is set while the data for the comparison is being read. The condition Drifted keeps its value.
+	Pending bool
+	// Unknown is why the objects cannot be compared; empty if they were compared.
 	Unknown string
-	// Fields are the differing fields, sorted; empty where there are none.
+	// Fields are the differing fields, sorted.
 	Fields []string
-	// Correction says what is done about them.
+	// Correction is what the engine does about the fields.
 	Correction Correction
 }
 
-// Kept is what a cluster keeps of an operator that runs on it.
+// Kept is the record that a cluster keeps of an operator that runs on it.
 type Kept struct {
 	v1alpha1.KeptAdmission
-	// Installed is the version that is there; nil where there is none.
+	// Installed is the installed version; nil if no version is installed.
 	Installed *v1alpha1.InstalledVersion
 }
 
-// Unknown returns what a cluster keeps if the hub does not know of it: there is no
-// admission, or one that is older. It returns nil where nothing is kept, and for an
-// install that is being deleted.
-func Unknown(install *v1alpha1.OperatorInstall, kept *Kept) *Kept {
+// FindUnknownToHub returns kept if the hub does not have the kept admission: the install has no admission or an older
+// admission. It returns nil if kept is nil and for an install that is being deleted.
+func FindUnknownToHub(install *v1alpha1.OperatorInstall, kept *Kept) *Kept {
 	if kept == nil || !install.DeletionTimestamp.IsZero() || install.Spec.Admission.Covers(kept.Admission) {
 		return nil
 	}
 	return kept
 }
 
-// Refuse returns the finding for an install that an engine must not touch: one
-// that no rollout has admitted, or whose admission is older than one that was
-// already acted on. It returns nil for every other install, and for one that is
-// being deleted. Unknown is what the cluster keeps that the hub does not know of.
+// Refuse returns the finding for an install that an engine must not change: no rollout has admitted the install, or
+// the engine has already acted on a newer admission. It returns nil for every other install and for an install that
+// is being deleted. unknown is the result of FindUnknownToHub.
 func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 	admission := install.Spec.Admission
 	switch {
@@ -186,19 +185,19 @@ func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 			"a rollout that the hub does not have (revision %d). Waiting for the hub to recover it.",
 			unknown.Admission.Release.Purpose(), unknown.Admission.Revision)}
 	case unknown != nil:
-		return staleAdmission(admission.Revision, unknown.Admission.Revision)
+		return reportStaleAdmission(admission.Revision, unknown.Admission.Revision)
 	case admission == nil:
 		return &Finding{Reason: v1alpha1.ReasonNotAdmitted,
 			Message: "Waiting for a rollout to admit this cluster."}
 	case admission.Revision < install.Status.ObservedRevision:
-		return staleAdmission(admission.Revision, install.Status.ObservedRevision)
+		return reportStaleAdmission(admission.Revision, install.Status.ObservedRevision)
 	}
 	return nil
 }
 
-// AdmissionOf returns the admission that an engine goes by. It is that of the install, except where a hub that was lost
-// gives an adopted operator back before it has recovered the admission: then it is the one that the cluster keeps.
-func AdmissionOf(install *v1alpha1.OperatorInstall, kept *Kept) *v1alpha1.Admission {
+// EffectiveAdmission returns the admission that an engine must use: the admission of the install, or the kept admission
+// if an adopted operator is given back and the hub has lost the admission. It returns nil if there is no admission.
+func EffectiveAdmission(install *v1alpha1.OperatorInstall, kept *Kept) *v1alpha1.Admission {
 	isGivenBack := !install.DeletionTimestamp.IsZero() && install.Spec.RemovalPolicy == v1alpha1.RemovalRestore
 	if install.Spec.Admission == nil && kept != nil && isGivenBack {
 		return &kept.Admission
@@ -206,18 +205,20 @@ func AdmissionOf(install *v1alpha1.OperatorInstall, kept *Kept) *v1alpha1.Admiss
 	return install.Spec.Admission
 }
 
-// IsBegun tells whether a cluster has begun with the admission of an install, by what it keeps: the status is the hub's
-// to write.
+// IsBegun reports whether a cluster has begun to carry out the admission of an install. It uses the record on the
+// cluster and not the status of the install, because the hub also writes the status.
 func IsBegun(install *v1alpha1.OperatorInstall, kept *Kept) bool {
 	a := install.Spec.Admission
 	return a != nil && kept != nil && kept.Admission.Covers(*a)
 }
 
+// isAdmitted reports whether an install has an admission and is not being deleted.
 func isAdmitted(install *v1alpha1.OperatorInstall) bool {
 	return install.Spec.Admission != nil && install.DeletionTimestamp.IsZero()
 }
 
-func timeOf(t time.Time) *metav1.Time {
+// toMetaTime converts a time for a status field.
+func toMetaTime(t time.Time) *metav1.Time {
 	at := metav1.NewTime(t)
 	return &at
 }

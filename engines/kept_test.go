@@ -11,8 +11,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// TestUnknown: what a cluster keeps is reported where the hub has nothing, something
-// older, or something else with the same revision. Nothing of it is acted on.
+// TestUnknown checks that the record of a cluster is reported if the hub has no admission, an older admission, or
+// another admission with the same revision. No engine acts on it.
 func TestUnknown(t *testing.T) {
 	kept := &Kept{Installed: &v1alpha1.InstalledVersion{Version: "1.1.0"}}
 	kept.Admission = v1alpha1.Admission{Revision: 5, RolloutUID: "lost"}
@@ -36,7 +36,7 @@ func TestUnknown(t *testing.T) {
 		"the operator is removed from there": {leaving, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			unknown := Unknown(test.install, kept)
+			unknown := FindUnknownToHub(test.install, kept)
 			finding := Refuse(test.install, unknown)
 			if test.refused == "" {
 				if unknown != nil || finding != nil {
@@ -47,18 +47,18 @@ func TestUnknown(t *testing.T) {
 			if finding == nil || finding.Reason != test.refused {
 				t.Fatalf("%+v, want %s", finding, test.refused)
 			}
-			status := StatusOfRefused(test.install, unknown, *finding)
+			status := RefusedStatus(test.install, unknown, *finding)
 			if status.Kept == nil || status.Kept.Admission.Revision != 5 || len(status.Kept.Holds) != 1 ||
 				status.ObservedRevision != 5 || status.Installed.Version != "1.1.0" {
 				t.Errorf("%+v", status)
 			}
 			test.install.Status = status
-			if status := StatusOfRefused(test.install, nil, *finding); status.Kept != nil {
+			if status := RefusedStatus(test.install, nil, *finding); status.Kept != nil {
 				t.Errorf("still reported: %+v", status.Kept)
 			}
 		})
 	}
-	if Unknown(&v1alpha1.OperatorInstall{}, nil) != nil {
+	if FindUnknownToHub(&v1alpha1.OperatorInstall{}, nil) != nil {
 		t.Error("nothing is unknown")
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines/workload"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// StatusOfRefused returns the status of an install that Refuse returned a
-// finding for. What was observed before stays, because nothing was observed but what
-// the cluster keeps that the hub does not know of.
-func StatusOfRefused(install *v1alpha1.OperatorInstall, unknown *Kept, finding Finding) v1alpha1.OperatorInstallStatus {
+// RefusedStatus returns the status of an install for which Refuse returned a finding. Earlier observations stay
+// in the status, because only the record on the cluster was read. unknown is the record that the hub does not have,
+// or nil.
+func RefusedStatus(install *v1alpha1.OperatorInstall, unknown *Kept, finding Finding) v1alpha1.OperatorInstallStatus {
 	status := *install.Status.DeepCopy()
 	status.ObservedGeneration, status.Kept = install.Generation, nil
 	if unknown != nil {
@@ -30,13 +30,14 @@ func StatusOfRefused(install *v1alpha1.OperatorInstall, unknown *Kept, finding F
 	return status
 }
 
-// Status returns the status of an install after a report that was made for this
-// generation and admission of it.
+// Status returns the new status of an install. The report must be for the current generation and admission of the
+// install. For an install without an admission, or under deletion, the status says only how far the work is; it records
+// no success and no drift.
 func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1alpha1.OperatorInstallStatus {
 	status := *install.Status.DeepCopy()
 	status.ObservedGeneration, status.Kept = install.Generation, nil
 	status.Installed, status.OLM, status.Adopted = report.Installed, report.OLM, report.Adopted
-	status.Path = cut(report.Path, maxPath, maxBundleName)
+	status.Path = truncateTexts(report.Path, maxPath, maxBundleName)
 	status.Problems = report.Problems[:min(len(report.Problems), workload.MaxProblems)]
 	for _, stage := range report.Stages {
 		conditions.Set(&status.Conditions, install.Generation, stage.Condition, stage.Passed, stage.Reason,
@@ -46,46 +47,45 @@ func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1a
 		if report.Progress != nil {
 			summarize(&status, *report.Progress)
 		}
-		setTransitions(install.Status.Conditions, status.Conditions, now)
+		setTransitionTimes(install.Status.Conditions, status.Conditions, now)
 		return status
 	}
 	recordSuccess(&status, install.Spec.Admission, report.Complete, now)
 	setDrifted(&status, report.Drift)
 	status.Correction = report.Correction
-	conclude(&status, install.Spec.Admission.Release, report)
-	setTransitions(install.Status.Conditions, status.Conditions, now)
+	setReadiness(&status, install.Spec.Admission.Release, report)
+	setTransitionTimes(install.Status.Conditions, status.Conditions, now)
 	return status
 }
 
-// maxPath bounds how many bundles of the path a status names, and maxBundleName how long
-// each name is: as the API does.
+// maxPath limits the number of bundles in the path of a status, and maxBundleName the length of each name. The API
+// has the same limits.
 const (
 	maxPath       = 100
 	maxBundleName = 253
 )
 
-// cut returns the first texts, none of them longer than permitted.
-func cut(texts []string, most, longest int) []string {
+// truncateTexts returns at most maxCount texts, each truncated to maxLength.
+func truncateTexts(texts []string, maxCount, maxLength int) []string {
 	var out []string
-	for _, text := range texts[:min(len(texts), most)] {
-		out = append(out, phrase.Truncate(text, longest))
+	for _, text := range texts[:min(len(texts), maxCount)] {
+		out = append(out, phrase.Truncate(text, maxLength))
 	}
 	return out
 }
 
-// setTransitions sets since when conditions are as they are, where that changed: by
-// the clock that engines compare it with, which may not be the system's.
-func setTransitions(before, after []metav1.Condition, now time.Time) {
+// setTransitionTimes sets the last transition time of conditions whose status changed to now. Engines compare these
+// times with their own clock, which might differ from the system's clock.
+func setTransitionTimes(before, after []metav1.Condition, now time.Time) {
 	for i := range after {
-		if was := meta.FindStatusCondition(before, after[i].Type); was == nil || was.Status != after[i].Status {
+		if prior := meta.FindStatusCondition(before, after[i].Type); prior == nil || prior.Status != after[i].Status {
 			after[i].LastTransitionTime = metav1.NewTime(now)
 		}
 	}
 }
 
-// recordSuccess records when the admitted release succeeded first. An earlier
-// success of another release is forgotten: if that is admitted again, it has to
-// succeed again.
+// recordSuccess records the revision of the admission and the first success of the admitted release. It clears the
+// success of another release, which must succeed again if it is admitted again.
 func recordSuccess(status *v1alpha1.OperatorInstallStatus, admission *v1alpha1.Admission, complete bool,
 	now time.Time) {
 	status.ObservedRevision = admission.Revision
@@ -93,14 +93,14 @@ func recordSuccess(status *v1alpha1.OperatorInstallStatus, admission *v1alpha1.A
 		status.SucceededHash, status.SucceededAt = "", nil
 	}
 	if complete && status.SucceededHash == "" {
-		status.SucceededHash, status.SucceededAt = admission.Hash, timeOf(now)
+		status.SucceededHash, status.SucceededAt = admission.Hash, toMetaTime(now)
 	}
 }
 
-// conclude sets Ready, Reconciling and Stalled. An install that is Complete and
-// healthy is Ready even if its engine cannot work, because the operator does not
-// depend on that; the message tells of it.
-func conclude(status *v1alpha1.OperatorInstallStatus, release v1alpha1.Release, report Report) {
+// setReadiness sets the conditions Ready, Reconciling and Stalled. An install that is Complete and healthy is Ready
+// even if its engine cannot work, because the operator does not depend on the engine. The message then includes the
+// engine's problem.
+func setReadiness(status *v1alpha1.OperatorInstallStatus, release v1alpha1.Release, report Report) {
 	switch {
 	case !report.Complete && report.Progress != nil:
 		summarize(status, *report.Progress)
@@ -110,7 +110,7 @@ func conclude(status *v1alpha1.OperatorInstallStatus, release v1alpha1.Release, 
 	case report.Health != nil:
 		summarize(status, *report.Health)
 	default:
-		message := runs(release, report)
+		message := describeRunning(release, report)
 		if report.Progress != nil && report.Progress.Problem {
 			message += " " + report.Progress.Message
 		}
@@ -119,8 +119,8 @@ func conclude(status *v1alpha1.OperatorInstallStatus, release v1alpha1.Release, 
 	}
 }
 
-// runs says what an install that is Complete runs. What was adopted may be of any version.
-func runs(release v1alpha1.Release, report Report) string {
+// describeRunning returns the message for an install that is Complete. An adopted operator may have any version.
+func describeRunning(release v1alpha1.Release, report Report) string {
 	switch {
 	case !release.AsInstalled:
 		return fmt.Sprintf("%s runs.", release.Bundle)
@@ -131,14 +131,16 @@ func runs(release v1alpha1.Release, report Report) string {
 	return fmt.Sprintf("%s runs, as it was installed by others.", report.Installed.Bundle)
 }
 
-// maxFields bounds how many fields the message of Drifted names.
+// maxFields limits the number of fields in the message of Drifted.
 const maxFields = 10
 
+// setDrifted sets the condition Drifted, or removes it if drift is nil.
 func setDrifted(status *v1alpha1.OperatorInstallStatus, drift *Drift) {
 	switch {
 	case drift == nil:
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDrifted)
-	case drift.Later:
+	case drift.Pending:
+		// the condition keeps its value until the comparison
 	case drift.Unknown != "":
 		conditions.SetUnknown(&status.Conditions, status.ObservedGeneration, v1alpha1.ConditionDrifted,
 			v1alpha1.ReasonNotCompared, drift.Unknown)
@@ -147,11 +149,12 @@ func setDrifted(status *v1alpha1.OperatorInstallStatus, drift *Drift) {
 			v1alpha1.ReasonInSync, "What is installed is the admitted release as configured.")
 	default:
 		conditions.Set(&status.Conditions, status.ObservedGeneration, v1alpha1.ConditionDrifted, true,
-			driftReason(drift.Correction), driftMessage(*drift))
+			selectDriftReason(drift.Correction), formatDriftMessage(*drift))
 	}
 }
 
-func driftReason(c Correction) string {
+// selectDriftReason returns the reason of the condition Drifted.
+func selectDriftReason(c Correction) string {
 	switch c {
 	case CorrectionDue, CorrectionWaits:
 		return v1alpha1.ReasonCorrecting
@@ -162,7 +165,8 @@ func driftReason(c Correction) string {
 	}
 }
 
-func driftMessage(drift Drift) string {
+// formatDriftMessage returns the message of the condition Drifted: the differing fields and what happens next.
+func formatDriftMessage(drift Drift) string {
 	message := fmt.Sprintf("What is installed differs from the admitted release in %s. ",
 		phrase.First(drift.Fields, maxFields))
 	switch drift.Correction {
@@ -177,6 +181,7 @@ func driftMessage(drift Drift) string {
 	}
 }
 
+// summarize sets the summary conditions to Stalled for a problem and to Reconciling otherwise.
 func summarize(status *v1alpha1.OperatorInstallStatus, f Finding) {
 	state := conditions.InProgress
 	if f.Problem {
@@ -186,7 +191,9 @@ func summarize(status *v1alpha1.OperatorInstallStatus, f Finding) {
 		conditions.Summary{State: state, Reason: f.Reason, Message: f.Message})
 }
 
-func staleAdmission(admitted, observed int64) *Finding {
+// reportStaleAdmission returns the finding for an admission that is older than an admission that was already
+// acted on.
+func reportStaleAdmission(admitted, observed int64) *Finding {
 	return &Finding{Problem: true, Reason: v1alpha1.ReasonStaleAdmission, Message: fmt.Sprintf(
 		"The admission has revision %d, but the agent has already acted on revision %d. The admission is ignored "+
 			"until a newer rollout replaces it.", admitted, observed)}

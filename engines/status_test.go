@@ -73,8 +73,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// The time of success is that of the first report of it since the release was
-// admitted.
+// TestSuccessIsRecordedOnceForEachAdmission checks that the time of success is the time of the first report of
+// success since the release was admitted.
 func TestSuccessIsRecordedOnceForEachAdmission(t *testing.T) {
 	complete, unfinished := Report{Complete: true}, Report{Progress: &Finding{Reason: v1alpha1.ReasonProgressing}}
 	steps := []struct {
@@ -135,7 +135,7 @@ func TestRefuse(t *testing.T) {
 			if finding == nil || finding.Reason != test.want {
 				t.Fatalf("%+v, want %s", finding, test.want)
 			}
-			status := StatusOfRefused(test.install, nil, *finding)
+			status := RefusedStatus(test.install, nil, *finding)
 			if ready := conditions.Get(status.Conditions, v1alpha1.ConditionReady); ready.Reason != test.want {
 				t.Errorf("Ready is %+v", ready)
 			}

@@ -11,8 +11,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// TestTransitionsAreOfTheGivenClock: engines compare them with that clock, and the
-// system's may be off.
+// TestTransitionsAreOfTheGivenClock: engines compare the times with that clock, and the system's clock may differ.
 func TestTransitionsAreOfTheGivenClock(t *testing.T) {
 	install := admitted("a", 1)
 	pass := func(at time.Time, health *Finding) (ready time.Time) {

@@ -9,23 +9,23 @@ import (
 	"strings"
 
 	"github.com/bellwether-dev/bellwether/apis/remedy"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// conclude makes the explanation from what was checked: the state is that of
-// the link that is to be told first (precedence), the first one if there are several. healthy is the summary for
-// a subject that is healthy.
+// conclude returns the explanation for the links in chain. The state, the reason and the summary are from the link that
+// comes first in the precedence, and the cause is the deepest link below this link. If no link has a state, the state
+// is Unknown. healthy is the summary of a healthy subject.
 func conclude(subject Subject, chain []Link, names remedy.Names, healthy string) Explanation {
 	e := Explanation{APIVersion: APIVersion, Kind: Kind, Subject: subject, Chain: chain, State: Unknown,
 		Summary: healthy}
-	deciding := worst(chain)
-	if deciding == nil { // nothing was checked
+	deciding := findDeciding(chain)
+	if deciding == nil { // no link has a state
 		e.Reason, e.Summary = remedy.NotReported, "Nothing is known about it."
 		deciding = &Link{Reason: e.Reason, Text: e.Summary}
 	} else {
 		e.State = deciding.State
 	}
-	e.Stale = staleParts(chain)
+	e.Stale = listStale(chain)
 	walk(chain, func(l Link) {
 		if l.State == Healthy && l.Check != "" {
 			e.Checked = append(e.Checked, l.Check)
@@ -34,43 +34,43 @@ func conclude(subject Subject, chain []Link, names remedy.Names, healthy string)
 	if e.State == Healthy {
 		return e
 	}
-	root := deepest(*deciding)
+	root := findDeepest(*deciding)
 	e.Reason, e.Since, e.Summary = cmp.Or(deciding.Reason, remedy.UnknownReason), deciding.Since, deciding.Text
 	if e.State == Waiting {
-		e.Summary += symptoms(chain)
+		e.Summary += describeSymptoms(chain)
 	}
 	e.Cause = &Cause{Reason: cmp.Or(root.Reason, e.Reason), Text: root.Text, Evidence: root.Evidence}
 	e.advise(*deciding, root, names)
 	return e
 }
 
-// advise collects remedies and what happens next: of the cause first, then of
-// the link that decided.
+// advise adds remedies and what happens next: first for the cause (root), then for the link that decided, then the
+// timed events of all links. It also sets Means.
 func (e *Explanation) advise(deciding, root Link, names remedy.Names) {
-	e.add(root.remedies, root.next)
-	e.add(deciding.remedies, deciding.next)
-	e.adviseFor(e.Cause.Reason, root.by, names)
-	e.adviseFor(e.Reason, deciding.by, names)
-	e.Means = remedyFor(e.Reason).Means
-	walk(e.Chain, func(l Link) { e.add(nil, timed(l.next)) })
+	e.addAll(root.remedies, root.next)
+	e.addAll(deciding.remedies, deciding.next)
+	e.addAdvice(e.Cause.Reason, root.by, names)
+	e.addAdvice(e.Reason, deciding.by, names)
+	e.Means = findRemedy(e.Reason).Means
+	walk(e.Chain, func(l Link) { e.addAll(nil, filterTimed(l.next)) })
 }
 
-// adviseFor adds what the table of remedies says about a reason that this observer
-// found.
-func (e *Explanation) adviseFor(reason string, by remedy.Observer, names remedy.Names) {
-	r := remedyFor(reason)
-	e.add(r.For(by, names), nil)
+// addAdvice adds the entries in the table of remedies for a reason that this observer found.
+func (e *Explanation) addAdvice(reason string, by remedy.Observer, names remedy.Names) {
+	r := findRemedy(reason)
+	e.addAll(r.For(by, names), nil)
 	if next := r.NextFor(names); next != "" {
 		e.addNext(Next{Text: next})
 	}
 }
 
-// timed returns what happens at a time that is known, such as a deadline.
-func timed(next []Next) []Next {
+// filterTimed returns the events whose time is known, such as a deadline.
+func filterTimed(next []Next) []Next {
 	return slices.DeleteFunc(slices.Clone(next), func(n Next) bool { return n.At == nil })
 }
 
-func remedyFor(reason string) remedy.Remedy {
+// findRemedy returns the remedy for a reason, or the remedy for an unknown reason.
+func findRemedy(reason string) remedy.Remedy {
 	r, known := remedy.For(reason)
 	if !known {
 		r, _ = remedy.For(remedy.UnknownReason)
@@ -78,7 +78,8 @@ func remedyFor(reason string) remedy.Remedy {
 	return r
 }
 
-func (e *Explanation) add(remedies []remedy.Action, next []Next) {
+// addAll adds remedies and events that are not in the explanation yet.
+func (e *Explanation) addAll(remedies []remedy.Action, next []Next) {
 	for _, a := range remedies {
 		e.addRemedy(a)
 	}
@@ -87,6 +88,7 @@ func (e *Explanation) add(remedies []remedy.Action, next []Next) {
 	}
 }
 
+// addRemedy adds a remedy if it is not in the explanation yet.
 func (e *Explanation) addRemedy(a remedy.Action) {
 	if !slices.ContainsFunc(e.Remedies, func(b remedy.Action) bool {
 		return a.Text == b.Text || a.Command != "" && a.Command == b.Command
@@ -95,13 +97,14 @@ func (e *Explanation) addRemedy(a remedy.Action) {
 	}
 }
 
+// addNext adds an event if it is not in the explanation yet.
 func (e *Explanation) addNext(n Next) {
 	if !slices.ContainsFunc(e.Next, func(b Next) bool { return n.Text == b.Text }) {
 		e.Next = append(e.Next, n)
 	}
 }
 
-// walk calls f for every link, those above before those below.
+// walk calls f for every link, parents before children.
 func walk(links []Link, f func(Link)) {
 	for _, l := range links {
 		f(l)
@@ -109,8 +112,8 @@ func walk(links []Link, f func(Link)) {
 	}
 }
 
-// symptoms are what is to be told too where only something that waits is told first.
-func symptoms(chain []Link) string {
+// describeSymptoms lists the symptoms, which a Waiting state would hide.
+func describeSymptoms(chain []Link) string {
 	var text string
 	walk(chain, func(l Link) {
 		if l.about == aboutSymptom {
@@ -120,45 +123,46 @@ func symptoms(chain []Link) string {
 	return text
 }
 
-// worst is the first of the links that are to be told first; nil if no link has a state.
-func worst(links []Link) *Link {
+// findDeciding returns the first link in the precedence. It returns nil if no link has a state.
+func findDeciding(links []Link) *Link {
 	var found *Link
 	walk(links, func(l Link) {
-		if severity[l.State] > 0 && (found == nil || rank(l) < rank(*found)) {
+		if severity[l.State] > 0 && (found == nil || computeRank(l) < computeRank(*found)) {
 			found = &l
 		}
 	})
 	return found
 }
 
-// deepest is the link furthest below this one, itself included, that is at
-// least as bad; the first one if there are several.
-func deepest(l Link) Link {
+// findDeepest returns the deepest link below this link, including this link, whose state is at least as bad. If there
+// are several, it returns the first.
+func findDeepest(l Link) Link {
 	found, depth := l, 0
-	var look func(links []Link, at int)
-	look = func(links []Link, at int) {
-		for _, below := range links {
-			if severity[below.State] >= severity[l.State] && at > depth {
-				found, depth = below, at
+	var visit func(links []Link, level int)
+	visit = func(links []Link, at int) {
+		for _, child := range links {
+			if severity[child.State] >= severity[l.State] && at > depth {
+				found, depth = child, at
 			}
-			look(below.Links, at+1)
+			visit(child.Links, at+1)
 		}
 	}
-	look(l.Links, 1)
+	visit(l.Links, 1)
 	return found
 }
 
-func staleParts(links []Link) []Stale {
+// listStale returns the stale parts of all links.
+func listStale(links []Link) []Stale {
 	var out []Stale
 	walk(links, func(l Link) { out = append(out, l.stale...) })
 	return out
 }
 
-// withoutStop is a message without its full stop, to be continued.
-func withoutStop(text string) string { return strings.TrimSuffix(phrase.OneLine(text), ".") }
+// trimPeriod returns a message without its period, so that the sentence can be continued.
+func trimPeriod(text string) string { return strings.TrimSuffix(phrase.OneLine(text), ".") }
 
-// sentence ends a text with a full stop.
-func sentence(text string) string {
+// endSentence adds a period to a text that has none.
+func endSentence(text string) string {
 	if text = phrase.OneLine(text); text == "" || strings.HasSuffix(text, ".") {
 		return text
 	}

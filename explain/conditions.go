@@ -13,22 +13,22 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// reported is what an object says of itself.
-type reported struct {
-	// object as Evidence names it.
+// objectStatus is the status that an object reports.
+type objectStatus struct {
+	// object is the name of the object as in Evidence.
 	object     string
 	generation int64
 	observed   int64
 	conditions []metav1.Condition
-	// by is who writes the status.
+	// by is the program that writes the status.
 	by remedy.Observer
 }
 
-// evidence of a condition.
-func (r reported) evidence(c metav1.Condition) []Evidence {
+// buildEvidence returns the evidence for a condition.
+func (r objectStatus) buildEvidence(c metav1.Condition) []Evidence {
 	observed := string(c.Status)
 	if c.Reason != "" {
 		observed += " " + c.Reason
@@ -37,12 +37,12 @@ func (r reported) evidence(c metav1.Condition) []Evidence {
 		observed += ": " + phrase.OneLine(c.Message)
 	}
 	return []Evidence{{Object: r.object, Field: "condition " + c.Type, Observed: observed,
-		Time: timeOf(c.LastTransitionTime)}}
+		Time: toTime(c.LastTransitionTime)}}
 }
 
-// outdated says that the status is about an older spec; ok is false where it
-// is not.
-func (r reported) outdated() (Link, bool) {
+// checkOutdated returns a link with the state Progressing, and true, if the status belongs to an older spec. Otherwise
+// it returns false.
+func (r objectStatus) checkOutdated() (Link, bool) {
 	if r.observed >= r.generation {
 		return Link{}, false
 	}
@@ -54,17 +54,17 @@ func (r reported) outdated() (Link, bool) {
 		stale: []Stale{{What: "the status of " + r.object, Why: text}}}, true
 }
 
-// degrading are reasons of an object that still does what it is for.
-var degrading = []string{v1alpha1.ReasonDrifted, v1alpha1.ReasonRulesOutdated, v1alpha1.ReasonNoPrometheus,
+// degradingReasons are reasons of an object that still works.
+var degradingReasons = []string{v1alpha1.ReasonDrifted, v1alpha1.ReasonRulesOutdated, v1alpha1.ReasonNoPrometheus,
 	v1alpha1.ReasonPrometheusUnreachable, v1alpha1.ReasonProfileInvalid, v1alpha1.ReasonRetentionTooShort}
 
-// failing are reasons of an object that does not work, stalled or not.
-var failing = []string{v1alpha1.ReasonScaledToZero, v1alpha1.ReasonPodsUnavailable, v1alpha1.ReasonFailed,
+// failingReasons are reasons of an object that does not work, stalled or not.
+var failingReasons = []string{v1alpha1.ReasonScaledToZero, v1alpha1.ReasonPodsUnavailable, v1alpha1.ReasonFailed,
 	v1alpha1.ReasonHalted, v1alpha1.ReasonGateFailed, v1alpha1.ReasonCSVFailed, v1alpha1.ReasonObjectsLost,
 	v1alpha1.ReasonPlanFailed, v1alpha1.ReasonRulesMissing, v1alpha1.ReasonRulesFailing}
 
-// waiting are reasons of an object that goes on only when something else came.
-var waiting = []string{v1alpha1.ReasonPaused, v1alpha1.ReasonClusterPaused, v1alpha1.ReasonGated,
+// waitingReasons are reasons of an object that waits for another object or a person.
+var waitingReasons = []string{v1alpha1.ReasonPaused, v1alpha1.ReasonClusterPaused, v1alpha1.ReasonGated,
 	v1alpha1.ReasonVerifying, v1alpha1.ReasonNotObserved, v1alpha1.ReasonWaiting,
 	v1alpha1.ReasonRecovered, v1alpha1.ReasonReportPending,
 	v1alpha1.ReasonNotAdmitted, v1alpha1.ReasonDeleting, v1alpha1.ReasonNotUpgradeable, v1alpha1.ReasonSuperseded,
@@ -74,92 +74,95 @@ var waiting = []string{v1alpha1.ReasonPaused, v1alpha1.ReasonClusterPaused, v1al
 	v1alpha1.ReasonAccessNotPermitted, v1alpha1.ReasonFrozen,
 	v1alpha1.ReasonErrorBudgetSpent, v1alpha1.ReasonErrorBudgetUnknown}
 
-func stateOf(reason string) State {
+// classifyReason returns the state for a reason.
+func classifyReason(reason string) State {
 	switch {
-	case slices.Contains(degrading, reason):
+	case slices.Contains(degradingReasons, reason):
 		return Degraded
-	case slices.Contains(failing, reason):
+	case slices.Contains(failingReasons, reason):
 		return Failed
-	case slices.Contains(waiting, reason):
+	case slices.Contains(waitingReasons, reason):
 		return Waiting
 	default:
 		return Progressing
 	}
 }
 
-// summary is the link for Ready, Reconciling and Stalled together. ready is the
-// text, and the check, if the object is Ready. Below it is whether the object can be reconciled.
-func (r reported) summary(ready, check string) Link {
-	l := r.readiness(ready, check)
-	l.Links = append(l.Links, r.failureLinks()...)
+// summarize returns one link for Ready, Reconciling and Stalled. If the object is Ready, ready is the text of the link,
+// and check is its Check. A link below it says that the object cannot be reconciled, if that is the case.
+func (r objectStatus) summarize(ready, check string) Link {
+	l := r.buildReadyLink(ready, check)
+	l.Links = append(l.Links, r.listFailureLinks()...)
 	return l
 }
 
-// failureLinks say that the controller fails to reconcile the object: its other conditions are those of the last
-// success, and may not hold any more.
-func (r reported) failureLinks() []Link {
+// listFailureLinks says that the controller fails to reconcile the object. The other conditions of the object are from
+// the last success and might be outdated.
+func (r objectStatus) listFailureLinks() []Link {
 	failing := conditions.Get(r.conditions, v1alpha1.ConditionReconcileFailing)
 	if failing.Status != metav1.ConditionTrue {
 		return nil
 	}
-	l := r.link(failing, Degraded)
+	l := r.buildLink(failing, Degraded)
 	l.Text = r.object + " cannot be reconciled: " + l.Text
 	l.stale = []Stale{{What: "the status of " + r.object, Why: "it cannot be reconciled", Since: l.Since}}
 	return []Link{l}
 }
 
-func (r reported) readiness(ready, check string) Link {
-	if l, old := r.outdated(); old {
+// buildReadyLink returns the link for Ready, Reconciling and Stalled. If the status or Ready belongs to an older spec,
+// it returns the link of checkOutdated.
+func (r objectStatus) buildReadyLink(ready, check string) Link {
+	if l, isOutdated := r.checkOutdated(); isOutdated {
 		return l
 	}
-	stalled, is := conditions.Get(r.conditions, v1alpha1.ConditionStalled), conditions.Get(r.conditions,
+	stalled, readyCondition := conditions.Get(r.conditions, v1alpha1.ConditionStalled), conditions.Get(r.conditions,
 		v1alpha1.ConditionReady)
-	if is.ObservedGeneration != 0 && is.ObservedGeneration < r.generation {
-		r.observed = is.ObservedGeneration
-		l, _ := r.outdated()
+	if readyCondition.ObservedGeneration != 0 && readyCondition.ObservedGeneration < r.generation {
+		r.observed = readyCondition.ObservedGeneration
+		l, _ := r.checkOutdated()
 		return l
 	}
 	switch {
 	case stalled.Status == metav1.ConditionTrue:
-		return r.link(stalled, cmp.Or(onlyFor(stateOf(stalled.Reason), Waiting, Degraded), Failed))
-	case is.Status == metav1.ConditionTrue:
-		return Link{State: Healthy, Text: ready, Check: check, Since: timeOf(is.LastTransitionTime),
-			Evidence: r.evidence(is)}
-	case is.Status == "":
+		// A stalled object has failed, unless its reason is milder.
+		return r.buildLink(stalled, cmp.Or(filterState(classifyReason(stalled.Reason), Waiting, Degraded), Failed))
+	case readyCondition.Status == metav1.ConditionTrue:
+		return Link{State: Healthy, Text: ready, Check: check, Since: toTime(readyCondition.LastTransitionTime),
+			Evidence: r.buildEvidence(readyCondition)}
+	case readyCondition.Status == "":
 		return Link{State: Progressing, Reason: remedy.NotReported, Text: r.object + " has not reported its state yet"}
 	default:
-		return r.link(is, stateOf(is.Reason))
+		return r.buildLink(readyCondition, classifyReason(readyCondition.Reason))
 	}
 }
 
-// onlyFor is the state if it is one of those given, and empty if not.
-func onlyFor(s State, of ...State) State {
-	if slices.Contains(of, s) {
+// filterState returns the state if it is allowed. Otherwise it returns "".
+func filterState(s State, allowed ...State) State {
+	if slices.Contains(allowed, s) {
 		return s
 	}
 	return ""
 }
 
-// link is a condition that is not as it should be.
-func (r reported) link(c metav1.Condition, state State) Link {
-	return Link{State: state, Reason: cmp.Or(c.Reason, remedy.UnknownReason), Since: timeOf(c.LastTransitionTime),
-		Text: cmp.Or(withoutStop(c.Message), c.Type+" is "+string(c.Status)), Evidence: r.evidence(c), by: r.by}
+// buildLink returns a link for a condition that reports a problem.
+func (r objectStatus) buildLink(c metav1.Condition, state State) Link {
+	return Link{State: state, Reason: cmp.Or(c.Reason, remedy.UnknownReason), Since: toTime(c.LastTransitionTime),
+		Text: cmp.Or(trimPeriod(c.Message), c.Type+" is "+string(c.Status)), Evidence: r.buildEvidence(c), by: r.by}
 }
 
-// asOfThen turns links into information: they were reported, and are not
-// current.
-func asOfThen(links []Link) []Link {
+// clearStates turns links into information without a state, because they were reported before and are not current.
+func clearStates(links []Link) []Link {
 	out := make([]Link, len(links))
 	for i, l := range links {
 		l.State, l.Check, l.next, l.remedies = "", "", nil, nil
-		l.Links = asOfThen(l.Links)
+		l.Links = clearStates(l.Links)
 		out[i] = l
 	}
 	return out
 }
 
-// atLeast is the worse of two states.
-func atLeast(a, b State) State {
+// selectWorse returns the worse of two states.
+func selectWorse(a, b State) State {
 	if severity[a] > severity[b] {
 		return a
 	}

@@ -150,7 +150,7 @@ func unavailable(reason, message string) Deployment {
 	return d
 }
 
-// healthyInstall is an install of which everything is known and as asked.
+// healthyInstall is an install whose data is complete and that is as specified.
 func healthyInstall() InstallInput {
 	whole := 1.0
 	probe := v1alpha1.EndpointProbe{}

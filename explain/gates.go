@@ -11,17 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// isMeasuredGate tells whether a gate of a wave judges the release by measurements.
+// isMeasuredGate reports whether a gate of a wave judges the release by measurements.
 func isMeasuredGate(r *v1alpha1.OperatorRollout, wave, gate string) bool {
 	return slices.Contains(rollouts.GatesOf(r, false), rollouts.GateRef{Wave: wave, Gate: gate})
 }
 
-// measurementEvidence is what was measured for a gate.
-func measurementEvidence(r *v1alpha1.OperatorRollout, g v1alpha1.GateStatus) []Evidence {
+// listMeasurementEvidence returns the measurement of a gate, and its query, as evidence.
+func listMeasurementEvidence(r *v1alpha1.OperatorRollout, g v1alpha1.GateStatus) []Evidence {
 	m := g.Measurement
 	if m == nil {
 		return nil
@@ -30,18 +30,19 @@ func measurementEvidence(r *v1alpha1.OperatorRollout, g v1alpha1.GateStatus) []E
 	if m.Value == "" {
 		observed = fmt.Sprintf("no value in %s", m.Window.Duration)
 	}
-	evidence := []Evidence{{Object: reportedByRollout(r).object, Field: "measurement of gate " + g.Name,
+	evidence := []Evidence{{Object: readRolloutStatus(r).object, Field: "measurement of gate " + g.Name,
 		Observed: observed, Time: &m.At}}
 	if m.Query != "" {
-		evidence = append(evidence, Evidence{Object: reportedByRollout(r).object, Field: "query of gate " + g.Name,
+		evidence = append(evidence, Evidence{Object: readRolloutStatus(r).object, Field: "query of gate " + g.Name,
 			Observed: phrase.OneLine(m.Query), Time: &m.At})
 	}
 	return evidence
 }
 
-// verifyingNext says when the windows of a wave's gates end.
-func verifyingNext(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) []Next {
-	if w.UpdatedAt == nil || reasonOfVerifying(w) == v1alpha1.ReasonNotObserved {
+// listVerifyingNext says when the windows of a wave's gates end. It returns nil if the wave was not updated, or if the
+// release was observed on no cluster.
+func listVerifyingNext(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) []Next {
+	if w.UpdatedAt == nil || findVerifyingReason(w) == v1alpha1.ReasonNotObserved {
 		return nil
 	}
 	var next []Next

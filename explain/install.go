@@ -18,90 +18,94 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines/workload"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// InstallInput is what the explanation of one operator on one cluster is made
-// of. All but Now, Cluster and Operator may be nil.
+// InstallInput has the data for the explanation of one operator on one cluster. All fields except Now, Cluster and
+// Operator can be nil.
 type InstallInput struct {
 	Now      time.Time
 	Cluster  *v1alpha1.FleetCluster
 	Operator *v1alpha1.ManagedOperator
-	// Catalog of the operator: it knows which versions can be reached.
+	// Catalog is the operator's catalog. It has the versions that can be reached.
 	Catalog *v1alpha1.OperatorCatalog
-	// Rollout is the one that the install belongs to, or else the newest.
+	// Rollout is the rollout that the install belongs to, or else the newest rollout.
 	Rollout *v1alpha1.OperatorRollout
 	Install *v1alpha1.OperatorInstall
-	// Downstream is what was seen on the cluster itself.
+	// Downstream has the observations on the cluster itself.
 	Downstream *Downstream
-	// Budgets of the operator on this cluster.
+	// Budgets are the error budgets of the operator on this cluster.
 	Budgets []Budget
-	// BudgetsErr is why they could not be read.
+	// BudgetsErr is why the error budgets could not be read.
 	BudgetsErr error
-	// Program is how the user calls bellwether; empty means by that name.
+	// Program is the command with which the user runs bellwether; empty means "bellwether".
 	Program string
 }
 
-// Downstream is what was seen on the cluster itself.
+// Downstream has the observations on the cluster itself.
 type Downstream struct {
 	// Err is why the cluster could not be read.
 	Err error
-	// Links are what the engine's objects and the operator's workload say.
+	// Links describe the engine's objects and the operator's workload.
 	Links []Link
-	// Probes of the operator on the cluster.
+	// Probes are the operator's probes on the cluster.
 	Probes []v1alpha1.EndpointProbe
 }
 
-// Install explains an operator on a cluster.
+// Install explains an operator on a cluster. If the operator does not select the cluster and is not installed there, it
+// explains only that. It does not return the command that the user has just run as a remedy.
 func Install(in InstallInput) Explanation {
 	var chain []Link
-	if in.Install == nil && !selects(in.Operator, in.Cluster) {
-		chain = []Link{notSelected(in)}
+	if in.Install == nil && !isSelected(in.Operator, in.Cluster) {
+		chain = []Link{buildNotSelectedLink(in)}
 	} else {
 		var pending []v1alpha1.OperatorReference
 		if in.Install == nil || isPending(in.Install, in.Rollout) {
 			pending = []v1alpha1.OperatorReference{{Namespace: in.Operator.Namespace, Name: in.Operator.Name}}
 		}
-		cluster := clusterLinkFor(in.Cluster, pending)
-		chain = append([]Link{operatorLink(in), cluster}, changeLinks(in)...)
+		cluster := buildClusterLinkFor(in.Cluster, pending)
+		chain = append([]Link{buildOperatorLink(in), cluster}, listChangeLinks(in)...)
 	}
 	subject := Subject{Kind: "OperatorInstall", Namespace: in.Operator.Namespace, Name: in.Operator.Name,
 		Cluster: in.Cluster.Name}
-	e := conclude(subject, chain, in.names(), healthySummary(in))
+	e := conclude(subject, chain, in.buildNames(), summarizeHealthy(in))
 	e.Budgets = in.Budgets
-	e.Remedies = slices.DeleteFunc(e.Remedies, func(a remedy.Action) bool { // what the reader has just done
-		why := strings.Contains(a.Command, " why "+in.Cluster.Name+" "+in.Operator.Name)
-		return why && (in.Downstream != nil || !strings.Contains(a.Command, "--cluster-kubeconfig"))
+	e.Remedies = slices.DeleteFunc(e.Remedies, func(a remedy.Action) bool { // the command that the user has just run
+		isOwnCommand := strings.Contains(a.Command, " why "+in.Cluster.Name+" "+in.Operator.Name)
+		return isOwnCommand && (in.Downstream != nil || !strings.Contains(a.Command, "--cluster-kubeconfig"))
 	})
 	return e
 }
 
-// changeLinks are what a rollout and the agent did, and what became of it.
-func changeLinks(in InstallInput) []Link {
-	links := []Link{rolloutOfInstall(in), admissionLink(in), installLink(in)}
-	if class := classOf(in); class != nil {
+// listChangeLinks returns the links for the actions of the rollout and the agent, and for their results: the rollout,
+// the admission, the install, the class of the cluster, the catalog and the error budgets.
+func listChangeLinks(in InstallInput) []Link {
+	links := []Link{buildInstallRolloutLink(in), buildAdmissionLink(in), buildInstallLink(in)}
+	if class := findClassLink(in); class != nil {
 		links = append(links, *class)
 	}
 	if in.Catalog != nil {
-		links = append(links, catalogOfInstall(in))
+		links = append(links, buildInstallCatalogLink(in))
 	}
 	if in.BudgetsErr != nil {
-		text := "the error budgets could not be read: " + withoutStop(in.BudgetsErr.Error())
+		text := "the error budgets could not be read: " + trimPeriod(in.BudgetsErr.Error())
 		links = append(links, Link{Text: text, stale: []Stale{{What: "the error budgets", Why: text}}})
 	}
-	return append(links, budgetLinks(in.Budgets)...)
+	return append(links, listBudgetLinks(in.Budgets)...)
 }
 
-func healthySummary(in InstallInput) string {
+// summarizeHealthy returns the summary of a healthy install.
+func summarizeHealthy(in InstallInput) string {
 	if in.Install == nil || in.Install.Status.Installed == nil {
 		return ""
 	}
 	ready := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionReady)
-	return fmt.Sprintf("%s is installed and Ready since %s; nothing is pending.", versionOf(in.Install),
-		clock(ready.LastTransitionTime.Time))
+	return fmt.Sprintf("%s is installed and Ready since %s; nothing is pending.", formatVersion(in.Install),
+		formatTime(ready.LastTransitionTime.Time))
 }
 
-func versionOf(install *v1alpha1.OperatorInstall) string {
+// formatVersion returns the installed version, the bundle's name if the version is not known, or "no version".
+func formatVersion(install *v1alpha1.OperatorInstall) string {
 	switch {
 	case install.Status.Installed == nil:
 		return "no version"
@@ -112,7 +116,8 @@ func versionOf(install *v1alpha1.OperatorInstall) string {
 	}
 }
 
-func (in InstallInput) names() remedy.Names {
+// buildNames returns the names for the commands of remedies.
+func (in InstallInput) buildNames() remedy.Names {
 	n := remedy.Names{Cluster: in.Cluster.Name, Operator: in.Operator.Name, HubNamespace: in.Operator.Namespace,
 		Catalog: in.Operator.Spec.Catalog.Name, Package: in.Operator.Spec.Package, Program: in.Program}
 	if in.Rollout != nil {
@@ -128,29 +133,33 @@ func (in InstallInput) names() remedy.Names {
 	return n
 }
 
-// selects tells whether an operator is wanted on a cluster. With an invalid selector
-// that is not known, and the operator's own state says so.
-func selects(o *v1alpha1.ManagedOperator, c *v1alpha1.FleetCluster) bool {
+// isSelected reports whether an operator selects a cluster. It returns true if the selector is not valid: then the
+// operator's own state has the error.
+func isSelected(o *v1alpha1.ManagedOperator, c *v1alpha1.FleetCluster) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&o.Spec.ClusterSelector)
 	return err != nil || selector.Matches(labels.Set(c.Labels))
 }
 
-func notSelected(in InstallInput) Link {
+// buildNotSelectedLink says that the operator does not select the cluster.
+func buildNotSelectedLink(in InstallInput) Link {
 	return Link{State: Waiting, Reason: remedy.NotSelected, Text: fmt.Sprintf(
 		"operator %s is not wanted on cluster %s: the cluster selector %s does not match the labels "+
 			"%q", in.Operator.Name,
 		in.Cluster.Name, metav1.FormatLabelSelector(&in.Operator.Spec.ClusterSelector),
 		labels.FormatLabels(in.Cluster.Labels)),
-		Evidence: []Evidence{{Object: objectOf(in.Operator), Field: "spec.clusterSelector",
+		Evidence: []Evidence{{Object: formatObject(in.Operator), Field: "spec.clusterSelector",
 			Observed: metav1.FormatLabelSelector(&in.Operator.Spec.ClusterSelector)}}}
 }
 
-func reportedByInstall(install *v1alpha1.OperatorInstall) reported {
-	return reported{object: "OperatorInstall " + install.Namespace + "/" + install.Name, generation: install.Generation,
-		observed: install.Status.ObservedGeneration, conditions: install.Status.Conditions, by: remedy.Agent}
+// readInstallStatus returns the status of an install.
+func readInstallStatus(install *v1alpha1.OperatorInstall) objectStatus {
+	return objectStatus{object: "OperatorInstall " + install.Namespace + "/" + install.Name,
+		generation: install.Generation,
+		observed:   install.Status.ObservedGeneration, conditions: install.Status.Conditions, by: remedy.Agent}
 }
 
-func admissionLink(in InstallInput) Link {
+// buildAdmissionLink says to which release the cluster was admitted.
+func buildAdmissionLink(in InstallInput) Link {
 	switch {
 	case in.Install == nil:
 		return Link{State: Waiting, Reason: remedy.NoInstall, Text: fmt.Sprintf(
@@ -160,44 +169,46 @@ func admissionLink(in InstallInput) Link {
 			Text: "no rollout has admitted cluster " + in.Cluster.Name + " yet"}
 	}
 	a := in.Install.Spec.Admission
-	l := Link{State: Healthy, Check: "the cluster was admitted to a release", Since: timeOf(a.AdmittedAt),
+	l := Link{State: Healthy, Check: "the cluster was admitted to a release", Since: toTime(a.AdmittedAt),
 		Text: fmt.Sprintf("admitted %s by rollout %s, wave %s", a.Release.Purpose(), a.Rollout, a.Wave),
-		Evidence: []Evidence{{Object: reportedByInstall(in.Install).object, Field: "spec.admission",
-			Observed: fmt.Sprintf("revision %d, %s", a.Revision, a.Release.VersionText()), Time: timeOf(a.AdmittedAt)}}}
-	if !selects(in.Operator, in.Cluster) {
-		l.Links = append(l.Links, notSelected(in))
+		Evidence: []Evidence{{Object: readInstallStatus(in.Install).object, Field: "spec.admission",
+			Observed: fmt.Sprintf("revision %d, %s", a.Revision, a.Release.VersionText()), Time: toTime(a.AdmittedAt)}}}
+	if !isSelected(in.Operator, in.Cluster) {
+		l.Links = append(l.Links, buildNotSelectedLink(in))
 	}
 	return l
 }
 
-// installLink is what the agent reports.
-func installLink(in InstallInput) Link {
+// buildInstallLink describes what the agent reports, and what was observed on the cluster. If the agent's report is not
+// current, it has no state, but the observations on the cluster have.
+func buildInstallLink(in InstallInput) Link {
 	install := in.Install
 	if install == nil {
 		return Link{Text: "the agent has nothing to do"}
 	}
-	r := reportedByInstall(install)
-	l := r.summary(versionOf(install)+" is installed and Ready", "the agent reports the admitted release as Ready")
+	r := readInstallStatus(install)
+	l := r.summarize(formatVersion(install)+" is installed and Ready",
+		"the agent reports the admitted release as Ready")
 	if l.State != Healthy && l.Reason != remedy.StatusOutdated {
-		l.Text = versionOf(install) + " is installed; " + l.Text
+		l.Text = formatVersion(install) + " is installed; " + l.Text
 	}
-	details := installDetails(in, r)
+	details := listInstallDetails(in, r)
 	l.Links = append(l.Links, details...)
-	if what, lost := Lost(install); lost && l.Reason == v1alpha1.ReasonObjectsLost {
-		l.Text = versionOf(install) + " is installed; " + what // the remedy of the reason is printed too
+	if subject, lost := DescribeLostObjects(install); lost && l.Reason == v1alpha1.ReasonObjectsLost {
+		l.Text = formatVersion(install) + " is installed; " + subject // the remedy is printed separately
 	}
 	if l.State == Degraded && !hasSucceeded(install) {
-		l.State = Failed // what runs is not the admitted release, and that stays so until a person acts
+		l.State = Failed // another release runs until a person acts
 	}
 	switch {
-	case staleSince(in.Cluster) != nil:
-		l = asOfThen([]Link{l})[0]
+	case findStaleSince(in.Cluster) != nil:
+		l = clearStates([]Link{l})[0]
 		l.Text = "as last reported: " + l.Text
-	case l.Reason == remedy.StatusOutdated:
-		l.Links = append(r.failureLinks(), asOfThen(details)...)
+	case l.Reason == remedy.StatusOutdated: // the details are about an older spec
+		l.Links = append(r.listFailureLinks(), clearStates(details)...)
 	}
-	if in.Downstream != nil { // read just now, so it is current whatever the agent reports
-		l.Links = append(l.Links, downstreamLinks(in)...)
+	if in.Downstream != nil { // read just now, so it is current
+		l.Links = append(l.Links, listDownstreamLinks(in)...)
 	}
 	if install.DeletionTimestamp != nil {
 		l.Links = append([]Link{{State: Waiting, Reason: v1alpha1.ReasonUninstalling, Since: install.DeletionTimestamp,
@@ -206,55 +217,56 @@ func installLink(in InstallInput) Link {
 	return l
 }
 
-// Lost says what an install has lost of what came with it, as its agent reports it; lost is false where that is
-// nothing. OLM makes it again only with the ClusterServiceVersion. A requirement that something else has to provide,
-// such as the definition of another operator, did not come with it.
-func Lost(install *v1alpha1.OperatorInstall) (what string, lost bool) {
+// DescribeLostObjects describes the objects of the bundle that an install has lost, as its agent reports. lost is false
+// if there are none. OLM creates these objects again only with the ClusterServiceVersion. A requirement that another
+// object must provide, such as the definition of another operator, is not part of the bundle.
+func DescribeLostObjects(install *v1alpha1.OperatorInstall) (subject string, lost bool) {
 	ready := conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady)
-	return withoutStop(strings.TrimSuffix(ready.Message, install.RepairAdvice())), install.DeletionTimestamp == nil &&
+	return trimPeriod(strings.TrimSuffix(ready.Message, install.RepairAdvice())), install.DeletionTimestamp == nil &&
 		ready.Status == metav1.ConditionFalse && ready.Reason == v1alpha1.ReasonObjectsLost && hasSucceeded(install)
 }
 
-// hasSucceeded tells whether the admitted release was installed with its settings, now or before.
+// hasSucceeded reports whether the admitted release, with its settings, was installed successfully, now or before.
 func hasSucceeded(install *v1alpha1.OperatorInstall) bool {
 	return install.Spec.Admission != nil && install.Status.SucceededHash == install.Spec.Admission.Hash
 }
 
-// installDetails are what the agent reports beside the state.
-func installDetails(in InstallInput, r reported) []Link {
+// listInstallDetails returns links for the agent's reports other than the state: the release, the problems of pods, the
+// other conditions, and a block of the installed version.
+func listInstallDetails(in InstallInput, r objectStatus) []Link {
 	var links []Link
-	if l, differs := notAtRelease(in); differs {
+	if l, differs := compareRelease(in); differs {
 		if l.Reason == v1alpha1.ReasonProgressing && !conditions.IsTrue(in.Install.Status.Conditions,
 			v1alpha1.ConditionReady) {
 			l.State = "" // the agent says why
 		}
 		links = append(links, l)
 	}
-	if in.Downstream == nil || in.Downstream.Err != nil { // otherwise the pods were read just now
-		links = append(links, problemLinks(in.Install)...)
+	if in.Downstream == nil || in.Downstream.Err != nil { // with Downstream, the pods were read just now
+		links = append(links, listProblemLinks(in.Install)...)
 	}
 	for _, c := range in.Install.Status.Conditions {
 		switch c.Type {
 		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
 			v1alpha1.ConditionReconcileFailing: // in the summary
 		case v1alpha1.ConditionDrifted:
-			links = append(links, driftLink(r, c))
+			links = append(links, buildDriftLink(r, c))
 		case v1alpha1.ConditionStorageMigrated:
-			links = append(links, storageLink(r, c))
+			links = append(links, buildStorageLink(r, c))
 		default:
-			links = append(links, stageLink(in, r, c))
+			links = append(links, buildStageLink(in, r, c))
 		}
 	}
-	if l, isBlocked := blockedLink(in); isBlocked {
+	if l, isBlocked := buildBlockedLink(in); isBlocked {
 		links = append(links, l)
 	}
 	return links
 }
 
-// problemLinks are why pods are not available, as the agent reports it. A container that is not ready may
-// only be starting.
-func problemLinks(install *v1alpha1.OperatorInstall) []Link {
-	states := map[string]State{remedy.NotReadyYet: Progressing, remedy.PodsNotRead: Degraded}
+// listProblemLinks says why pods are not available, as the agent reports. A container that is not ready might only
+// be starting.
+func listProblemLinks(install *v1alpha1.OperatorInstall) []Link {
+	states := map[string]State{remedy.NotReadyYet: Progressing, remedy.PodsNotRead: Degraded} // others are Failed
 	if conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionReady) {
 		states[remedy.NotReadyYet] = Degraded
 	}
@@ -267,31 +279,32 @@ func problemLinks(install *v1alpha1.OperatorInstall) []Link {
 		if p.Container != "" {
 			text += ", container " + p.Container
 		}
-		text += ": " + cmp.Or(withoutStop(p.Message), p.Reason)
+		text += ": " + cmp.Or(trimPeriod(p.Message), p.Reason)
 		links = append(links, Link{State: cmp.Or(states[p.Reason], Failed), Reason: p.Reason, Text: text,
-			Evidence: []Evidence{{Object: reportedByInstall(install).object,
-				Field: fmt.Sprintf("status.problems[%d]", i), Observed: workload.Describe(p.Reason, p.Message)}}})
+			Evidence: []Evidence{{Object: readInstallStatus(install).object,
+				Field: fmt.Sprintf("status.problems[%d]", i), Observed: workload.FormatReason(p.Reason, p.Message)}}})
 	}
 	return links
 }
 
-// isPending tells whether something is still to be changed for an install. The rollout is the one that it belongs to,
-// nil where that is not known.
+// isPending reports whether an install must still be changed: its agent has not finished the admission, or the rollout
+// that it belongs to has not admitted it yet. r is this rollout; nil if it is not known.
 func isPending(install *v1alpha1.OperatorInstall, r *v1alpha1.OperatorRollout) bool {
-	a, planned := install.Spec.Admission, install.Labels[v1alpha1.LabelRollout]
+	a, memberOf := install.Spec.Admission, install.Labels[v1alpha1.LabelRollout]
 	switch {
 	case a == nil, install.DeletionTimestamp != nil, !hasSucceeded(install), len(install.Status.Path) > 0,
 		install.Status.ObservedRevision < a.Revision:
 		return true
-	case r != nil && r.Name == planned && r.IsStopped():
-		return false // it admits nobody any more
+	case r != nil && r.Name == memberOf && r.IsStopped():
+		return false // a stopped rollout admits no cluster
 	}
-	return planned != "" && planned != a.Rollout
+	return memberOf != "" && memberOf != a.Rollout
 }
 
-// notAtRelease compares what is reported with what was admitted.
-func notAtRelease(in InstallInput) (Link, bool) {
-	a, status, object := in.Install.Spec.Admission, in.Install.Status, reportedByInstall(in.Install).object
+// compareRelease returns a link that says whether the agent has acted on the newest admission and has installed the
+// admitted release. It returns false if there is no admission.
+func compareRelease(in InstallInput) (Link, bool) {
+	a, status, object := in.Install.Spec.Admission, in.Install.Status, readInstallStatus(in.Install).object
 	switch {
 	case a == nil:
 		return Link{}, false
@@ -323,47 +336,48 @@ func notAtRelease(in InstallInput) (Link, bool) {
 			Time: status.SucceededAt}}}, true
 }
 
-func driftLink(r reported, c metav1.Condition) Link {
+// buildDriftLink says whether the installed objects differ from the bundle.
+func buildDriftLink(r objectStatus, c metav1.Condition) Link {
 	switch c.Status {
 	case metav1.ConditionTrue:
-		return r.link(c, Degraded)
+		return r.buildLink(c, Degraded)
 	case metav1.ConditionFalse:
 		const text = "the ClusterServiceVersion and its Deployments are those of the admitted bundle, as configured"
-		return Link{State: Healthy, Text: text, Evidence: r.evidence(c), Check: text}
+		return Link{State: Healthy, Text: text, Evidence: r.buildEvidence(c), Check: text}
 	}
-	l := r.link(c, Unknown)
+	l := r.buildLink(c, Unknown)
 	if c.Reason == v1alpha1.ReasonNotCompared {
-		l.State = Degraded // that is current, and must not hide what is worse
+		l.State = Degraded // the report is current, and must not hide a worse state
 	}
 	l.Text = "what runs could not be compared with the bundle: " + l.Text
 	return l
 }
 
-// storageLink says how custom resources are stored. That they are stored in an old
-// version does no harm until a release drops that version.
-func storageLink(r reported, c metav1.Condition) Link {
+// buildStorageLink says in which version custom resources are stored. An old version is a problem only when a release
+// drops that version.
+func buildStorageLink(r objectStatus, c metav1.Condition) Link {
 	if c.Status == metav1.ConditionTrue {
 		const text = "custom resources are stored in the storage version of their definitions"
-		return Link{State: Healthy, Text: text, Check: text, Since: timeOf(c.LastTransitionTime),
-			Evidence: r.evidence(c)}
+		return Link{State: Healthy, Text: text, Check: text, Since: toTime(c.LastTransitionTime),
+			Evidence: r.buildEvidence(c)}
 	}
 	var l Link
 	switch c.Reason {
 	case v1alpha1.ReasonStorageMigrationForbidden, v1alpha1.ReasonStorageMigrationFailed:
-		l = r.link(c, Degraded)
+		l = r.buildLink(c, Degraded)
 	default:
-		l = Link{Text: phrase.OneLine(c.Message), Evidence: r.evidence(c)}
+		l = Link{Text: phrase.OneLine(c.Message), Evidence: r.buildEvidence(c)}
 	}
 	l.Text = c.Type + ": " + l.Text
 	return l
 }
 
-// stageLink is a condition of the engine. It fails where it is what the install
-// is stalled by, and degrades an install that is Ready all the same.
-func stageLink(in InstallInput, r reported, c metav1.Condition) Link {
+// buildStageLink describes a condition of the engine. The link is Failed if the install is stalled for the same
+// reason, and Degraded if the install is Ready.
+func buildStageLink(in InstallInput, r objectStatus, c metav1.Condition) Link {
 	if c.Status == metav1.ConditionTrue {
-		return Link{State: Healthy, Text: c.Type, Check: c.Type, Since: timeOf(c.LastTransitionTime),
-			Evidence: r.evidence(c)}
+		return Link{State: Healthy, Text: c.Type, Check: c.Type, Since: toTime(c.LastTransitionTime),
+			Evidence: r.buildEvidence(c)}
 	}
 	stalled := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionStalled)
 	state := Progressing
@@ -373,13 +387,14 @@ func stageLink(in InstallInput, r reported, c metav1.Condition) Link {
 	case conditions.IsTrue(in.Install.Status.Conditions, v1alpha1.ConditionReady):
 		state = Degraded
 	}
-	l := r.link(c, state)
+	l := r.buildLink(c, state)
 	l.Text = c.Type + ": " + l.Text
 	return l
 }
 
-// blockedLink says that the installed version is blocked, and where to go.
-func blockedLink(in InstallInput) (Link, bool) {
+// buildBlockedLink says whether the installed version is blocked, with the catalog's proposal if there is one. It
+// returns false if no version is installed.
+func buildBlockedLink(in InstallInput) (Link, bool) {
 	installed := in.Install.Status.Installed
 	if installed == nil {
 		return Link{}, false
@@ -390,10 +405,10 @@ func blockedLink(in InstallInput) (Link, bool) {
 		}
 		l := Link{State: Degraded, Reason: v1alpha1.ReasonVersionBlocked,
 			Text: fmt.Sprintf("version %s is installed and is blocked: %s", b.Version, phrase.OneLine(b.Reason)),
-			Evidence: []Evidence{{Object: reportedByInstall(in.Install).object, Field: "spec.blocks",
+			Evidence: []Evidence{{Object: readInstallStatus(in.Install).object, Field: "spec.blocks",
 				Observed: b.Package + " " + b.Version + ": " + phrase.OneLine(b.Reason)}}}
-		if p := proposal(in.Catalog, b); p != "" {
-			l.remedies = []remedy.Action{{Text: "The catalog proposes: " + sentence(p)}}
+		if p := findProposal(in.Catalog, b); p != "" {
+			l.remedies = []remedy.Action{{Text: "The catalog proposes: " + endSentence(p)}}
 		}
 		return l, true
 	}
@@ -401,78 +416,84 @@ func blockedLink(in InstallInput) (Link, bool) {
 		Check: "the installed version is not blocked"}, true
 }
 
-// proposal is what the hub worked out from the upgrade graph for those who run a
-// blocked version.
-func proposal(c *v1alpha1.OperatorCatalog, b v1alpha1.VersionBlock) string {
+// findProposal returns the hub's proposal, from the upgrade graph, for clusters that run a blocked version. It returns
+// "" if there is none.
+func findProposal(c *v1alpha1.OperatorCatalog, b v1alpha1.VersionBlock) string {
 	if c == nil {
 		return ""
 	}
-	for _, known := range c.Status.BlockedVersions {
-		if known.Package == b.Package && known.Version == b.Version {
-			return known.Proposal
+	for _, blocked := range c.Status.BlockedVersions {
+		if blocked.Package == b.Package && blocked.Version == b.Version {
+			return blocked.Proposal
 		}
 	}
 	return ""
 }
 
-func downstreamLinks(in InstallInput) []Link {
+// listDownstreamLinks returns links for the observations on the cluster itself.
+func listDownstreamLinks(in InstallInput) []Link {
 	d := in.Downstream
 	if d.Err != nil {
-		what, why := "the objects on cluster "+in.Cluster.Name, "could not be read: "+withoutStop(d.Err.Error())
-		return []Link{{State: Unknown, Reason: remedy.ClusterUnreadable, Text: what + " " + why, about: aboutReading,
-			stale: []Stale{{What: what, Why: why}}}}
+		subject, why := "the objects on cluster "+in.Cluster.Name, "could not be read: "+trimPeriod(d.Err.Error())
+		return []Link{{State: Unknown, Reason: remedy.ClusterUnreadable, Text: subject + " " + why, about: aboutReading,
+			stale: []Stale{{What: subject, Why: why}}}}
 	}
 	links := slices.Clone(d.Links)
 	for i := range d.Probes {
-		links = append(links, probeLink(&d.Probes[i]))
+		links = append(links, buildProbeLink(&d.Probes[i]))
 	}
 	return links
 }
 
-func probeLink(p *v1alpha1.EndpointProbe) Link {
-	r := reported{object: "EndpointProbe " + p.Namespace + "/" + p.Name, generation: p.Generation,
+// buildProbeLink says whether a probe succeeds.
+func buildProbeLink(p *v1alpha1.EndpointProbe) Link {
+	r := objectStatus{object: "EndpointProbe " + p.Namespace + "/" + p.Name, generation: p.Generation,
 		observed: p.Status.ObservedGeneration, conditions: p.Status.Conditions}
-	if l, old := r.outdated(); old {
+	if l, isOutdated := r.checkOutdated(); isOutdated {
 		return l
 	}
 	c := conditions.Get(p.Status.Conditions, v1alpha1.ConditionSuccess)
 	switch c.Status {
 	case metav1.ConditionTrue:
 		return Link{State: Healthy, Text: "probe " + p.Name + " succeeds", Check: "probe " + p.Name,
-			Evidence: r.evidence(c), Since: timeOf(c.LastTransitionTime)}
+			Evidence: r.buildEvidence(c), Since: toTime(c.LastTransitionTime)}
 	case metav1.ConditionFalse:
-		l := r.link(c, Degraded)
-		l.Text = "probe " + p.Name + " fails" + since(l.Since) + ": " + l.Text
+		l := r.buildLink(c, Degraded)
+		l.Text = "probe " + p.Name + " fails" + formatSince(l.Since) + ": " + l.Text
 		return l
 	}
 	return Link{State: Progressing, Reason: remedy.NotReported, Text: "probe " + p.Name + " has not run yet"}
 }
 
-func budgetLinks(all []Budget) []Link {
+// listBudgetLinks returns links for firing alerts and for the remaining error budgets. A budget that is not known has
+// no link.
+func listBudgetLinks(all []Budget) []Link {
 	var links []Link
 	for _, b := range all {
 		if len(b.Firing) > 0 {
 			links = append(links, Link{State: Degraded, Reason: remedy.AlertFiring, about: aboutSymptom,
 				Text: fmt.Sprintf("%s for %s%s: %s", phrase.Count(len(b.Firing), "firing alert"), b.SLI,
-					on(b.Cluster), strings.Join(b.Firing, ", "))})
+					formatOnCluster(b.Cluster), strings.Join(b.Firing, ", "))})
 		}
 		switch {
-		case b.Left == nil:
+		case b.Left == nil: // not known
 		case *b.Left <= 0:
 			links = append(links, Link{State: Degraded, Reason: remedy.BudgetSpent, about: aboutSymptom,
-				Text: "the error budget of " + b.SLI + " is spent" + on(b.Cluster),
+				Text: "the error budget of " + b.SLI + " is spent" + formatOnCluster(b.Cluster),
 				Evidence: []Evidence{{Object: "Prometheus", Field: "error budget of " + b.SLI,
 					Observed: budgets.LeftText(b.Left)}}})
 		default:
-			links = append(links, Link{State: Healthy, Check: "the error budget of " + b.SLI + on(b.Cluster),
+			links = append(links, Link{State: Healthy, Check: "the error budget of " + b.SLI +
+				formatOnCluster(b.Cluster),
 				Text: fmt.Sprintf("%s of the error budget of %s is left%s", phrase.Percent(*b.Left), b.SLI,
-					on(b.Cluster))})
+					formatOnCluster(b.Cluster))})
 		}
 	}
 	return links
 }
 
-func on(cluster string) string {
+// formatOnCluster returns " on cluster NAME", or "" if the name is empty.
+func formatOnCluster(cluster string) string {
 	if cluster == "" {
 		return ""
 	}

@@ -131,7 +131,7 @@ func onCluster(kind, reason, message string) func(*InstallInput) {
 	return func(in *InstallInput) { set(&in.Cluster.Status.Conditions, kind, false, reason, message) }
 }
 
-// faults of an install, each of which alone has to be seen.
+// faults are faults of an install. The explanation must report each fault.
 func faults() map[string]fault {
 	all := clusterFaults()
 	maps.Copy(all, hubFaults())

@@ -226,8 +226,8 @@ func TestOtherKinds(t *testing.T) {
 	}
 }
 
-// TestReconcileFailing: an object of any kind that its controller fails to reconcile is not said to be healthy, since
-// its other conditions are those of the last success.
+// TestReconcileFailing checks that an object is not reported as healthy while its controller fails to reconcile it,
+// because its other conditions are from the last success.
 func TestReconcileFailing(t *testing.T) {
 	failing := func(to *[]metav1.Condition) {
 		set(to, v1alpha1.ConditionReconcileFailing, true, v1alpha1.ReasonReconcileError, "webhook denied it")

@@ -12,50 +12,52 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// OperatorInput is what the explanation of a ManagedOperator is made of.
+// OperatorInput has the data for the explanation of a ManagedOperator.
 type OperatorInput struct {
 	Now      time.Time
 	Operator *v1alpha1.ManagedOperator
-	// Rollout is the newest one; nil if there is none.
+	// Rollout is the newest rollout; nil if there is none.
 	Rollout  *v1alpha1.OperatorRollout
 	Clusters []v1alpha1.FleetCluster
 	Installs []v1alpha1.OperatorInstall
 	Program  string
 }
 
-// Operator explains a ManagedOperator on all its clusters.
+// Operator explains a ManagedOperator: its spec, its newest rollout, and its install on each cluster.
 func Operator(in OperatorInput) Explanation {
 	o := in.Operator
 	names := remedy.Names{Operator: o.Name, HubNamespace: o.Namespace, Catalog: o.Spec.Catalog.Name,
 		Package: o.Spec.Package, Namespace: cmp.Or(o.Spec.Install.Namespace, o.Spec.Package), Program: in.Program}
-	chain := []Link{intentionLink(o, in.Rollout)}
+	chain := []Link{buildIntentionLink(o, in.Rollout)}
 	var members []Member
 	if in.Rollout != nil {
 		names.Rollout = in.Rollout.Name
 		r := RolloutInput{Now: in.Now, Rollout: in.Rollout, Clusters: in.Clusters, Installs: in.Installs}
-		l, found := rolloutLink(r)
-		chain, members = append(chain, l), found
-		names.Cluster = firstFailed(members)
+		l, listed := buildRolloutLink(r)
+		chain, members = append(chain, l), listed
+		names.Cluster = findFirstFailed(members)
 	}
-	byName := clustersByName(in.Clusters)
+	byName := indexClusters(in.Clusters)
 	for i := range in.Installs {
-		chain = append(chain, memberLink(byName, &in.Installs[i]))
+		chain = append(chain, buildMemberLink(byName, &in.Installs[i]))
 	}
-	all, pending := o.Status.Clusters, "nothing is pending"
+	counts, pending := o.Status.Clusters, "nothing is pending"
 	if a := o.Status.Available; a != nil {
 		pending = fmt.Sprintf("version %s waits for an approval", a.Version)
 	}
 	e := conclude(Subject{Kind: "ManagedOperator", Namespace: o.Namespace, Name: o.Name}, chain, names, fmt.Sprintf(
-		"%s %s %s and %s Ready; %s.", phrase.Part(all.Ready, all.Selected, "selected cluster"),
-		phrase.Word(all.Selected, "runs", "run"), targetOf(o), phrase.Word(all.Selected, "is", "are"), pending))
+		"%s %s %s and %s Ready; %s.", phrase.Part(counts.Ready, counts.Selected, "selected cluster"),
+		phrase.Word(counts.Selected, "runs", "run"), describeTarget(o), phrase.Word(counts.Selected, "is", "are"),
+		pending))
 	e.Members = members
 	return e
 }
 
-func clustersByName(clusters []v1alpha1.FleetCluster) map[string]*v1alpha1.FleetCluster {
+// indexClusters returns the clusters by name.
+func indexClusters(clusters []v1alpha1.FleetCluster) map[string]*v1alpha1.FleetCluster {
 	out := map[string]*v1alpha1.FleetCluster{}
 	for i := range clusters {
 		out[clusters[i].Name] = &clusters[i]
@@ -63,24 +65,26 @@ func clustersByName(clusters []v1alpha1.FleetCluster) map[string]*v1alpha1.Fleet
 	return out
 }
 
-// memberLink is an install as the agent reports it, in short.
-func memberLink(clusters map[string]*v1alpha1.FleetCluster, install *v1alpha1.OperatorInstall) Link {
+// buildMemberLink describes the install of one cluster in short.
+func buildMemberLink(clusters map[string]*v1alpha1.FleetCluster, install *v1alpha1.OperatorInstall) Link {
 	cluster := install.Spec.Cluster
-	if c := clusters[cluster]; c != nil && staleSince(c) != nil {
-		return connectionLink(c, reportedByCluster(c))
+	if c := clusters[cluster]; c != nil && findStaleSince(c) != nil {
+		return buildConnectionLink(c, readClusterStatus(c))
 	}
-	l := reportedByInstall(install).summary("cluster "+cluster+" is Ready", "cluster "+cluster)
+	l := readInstallStatus(install).summarize("cluster "+cluster+" is Ready", "cluster "+cluster)
 	if l.State != Healthy {
 		l.Text = "cluster " + cluster + ": " + l.Text
 	}
 	return l
 }
 
-func objectOf(o *v1alpha1.ManagedOperator) string {
+// formatObject returns the name of a ManagedOperator as in Evidence.
+func formatObject(o *v1alpha1.ManagedOperator) string {
 	return "ManagedOperator " + o.Namespace + "/" + o.Name
 }
 
-func targetOf(o *v1alpha1.ManagedOperator) string {
+// describeTarget returns the target version of the operator, or what the spec says about the version.
+func describeTarget(o *v1alpha1.ManagedOperator) string {
 	if o.Status.Target != nil {
 		return o.Status.Target.Version
 	}
@@ -94,21 +98,23 @@ func targetOf(o *v1alpha1.ManagedOperator) string {
 	}
 }
 
-func operatorLink(in InstallInput) Link { return intentionLink(in.Operator, in.Rollout) }
+// buildOperatorLink describes the operator of an install.
+func buildOperatorLink(in InstallInput) Link { return buildIntentionLink(in.Operator, in.Rollout) }
 
-// intentionLink says what is wanted, and whether the hub can bring it about. What
-// only repeats the state of the rollout, or of its clusters, is left to their links.
-func intentionLink(o *v1alpha1.ManagedOperator, newest *v1alpha1.OperatorRollout) Link {
-	r := reported{object: objectOf(o), generation: o.Generation, observed: o.Status.ObservedGeneration,
+// buildIntentionLink says what the spec requests, and whether the hub can do that. If the operator only repeats the
+// state of the rollout or of its clusters, the link has no state.
+func buildIntentionLink(o *v1alpha1.ManagedOperator, newest *v1alpha1.OperatorRollout) Link {
+	r := objectStatus{object: formatObject(o), generation: o.Generation, observed: o.Status.ObservedGeneration,
 		conditions: o.Status.Conditions}
-	wants := fmt.Sprintf("operator %s/%s wants %s %s", o.Namespace, o.Name, o.Spec.Package, targetOf(o))
-	l := r.summary(wants, "the ManagedOperator is Ready")
+	intention := fmt.Sprintf("operator %s/%s wants %s %s", o.Namespace, o.Name, o.Spec.Package, describeTarget(o))
+	l := r.summarize(intention, "the ManagedOperator is Ready")
 	l.about = aboutIntention
 	if l.State != Healthy {
-		l.Text = wants + ": " + l.Text
+		l.Text = intention + ": " + l.Text
 	}
-	if l.Reason == v1alpha1.ReasonClustersNotReady || l.State != Healthy && repeatsRollout(o, newest) {
-		l.State, l.Reason, l.Text = "", "", wants
+	repeatsClusters := l.Reason == v1alpha1.ReasonClustersNotReady
+	if repeatsClusters || l.State != Healthy && isSameAsRollout(o, newest) {
+		l.State, l.Reason, l.Text = "", "", intention
 	}
 	if a := o.Status.Available; a != nil {
 		l.Links = append(l.Links, Link{Since: &a.Since,
@@ -127,9 +133,9 @@ func intentionLink(o *v1alpha1.ManagedOperator, newest *v1alpha1.OperatorRollout
 	return l
 }
 
-// repeatsRollout tells whether the operator's state is that of a rollout that is
-// not done either.
-func repeatsRollout(o *v1alpha1.ManagedOperator, r *v1alpha1.OperatorRollout) bool {
+// isSameAsRollout reports whether the operator's state only repeats the state of the rollout r, which is not Ready:
+// both have the same reason, the reason is the phase of the rollout, or the operator is Progressing.
+func isSameAsRollout(o *v1alpha1.ManagedOperator, r *v1alpha1.OperatorRollout) bool {
 	if r == nil || o.Status.ObservedGeneration < o.Generation ||
 		conditions.IsTrue(r.Status.Conditions, v1alpha1.ConditionReady) {
 		return false

@@ -7,18 +7,18 @@ import (
 	"fmt"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// paceLinks say how error budgets slow a rollout down that runs.
-func paceLinks(r *v1alpha1.OperatorRollout) []Link {
+// listPaceLinks says how error budgets slow down a running rollout.
+func listPaceLinks(r *v1alpha1.OperatorRollout) []Link {
 	pace := r.Status.Pace
 	if pace == nil || r.Status.Phase.Ended() {
 		return nil
 	}
 	evidence := phrase.OneLine(pace.Evidence)
 	l := Link{Text: fmt.Sprintf("the pace of the rollout is %d %%: %s", pace.Percent, evidence),
-		Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "status.pace", Observed: evidence,
+		Evidence: []Evidence{{Object: readRolloutStatus(r).object, Field: "status.pace", Observed: evidence,
 			Time: pace.At}}}
 	switch {
 	case pace.Reason != "":

@@ -12,7 +12,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// TestWhatIsToldFirst has two things wrong at a time: told first is what a person has to do something about first.
+// TestWhatIsToldFirst combines two problems. The problem that a person must solve first must come first.
 func TestWhatIsToldFirst(t *testing.T) {
 	faults := faults()
 	faults["held"] = fault{change: func(in *InstallInput) {
@@ -35,7 +35,7 @@ func TestWhatIsToldFirst(t *testing.T) {
 		v1alpha1.ReasonAgentTooOld, "0.1.0"), state: Degraded, reason: v1alpha1.ReasonAgentTooOld}
 	for _, test := range []struct {
 		first string
-		// then are told after it.
+		// then are the problems that follow.
 		then []string
 	}{
 		{"offline", []string{"held", "alert fires", "gated"}},
@@ -68,7 +68,7 @@ func TestWhatIsToldFirst(t *testing.T) {
 	}
 }
 
-// TestWaitingNamesAlerts: an alert that is not told first is told all the same.
+// TestWaitingNamesAlerts checks that the summary of a Waiting state also names alerts.
 func TestWaitingNamesAlerts(t *testing.T) {
 	in, all := healthyInstall(), faults()
 	all["alert fires"].change(&in)
@@ -88,7 +88,7 @@ func TestOperatorThatDoesNotRun(t *testing.T) {
 	}
 }
 
-// TestUnreadableClusterIsNotHidden: what could not be read is listed, although something else is told first.
+// TestUnreadableClusterIsNotHidden checks that unreadable data is listed even if another problem comes first.
 func TestUnreadableClusterIsNotHidden(t *testing.T) {
 	in := healthyInstall()
 	notReady(&in.Install.Status.Conditions, v1alpha1.ReasonPodsUnavailable, "exceeded quota")

@@ -13,68 +13,70 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines/workload"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Deployment is a Deployment that the operator should have, and its pods.
+// Deployment is a Deployment that the operator should have, with its pods.
 type Deployment struct {
 	Name string
-	// Want is how many replicas the bundle asks for; nil stands for one.
+	// Want is the number of replicas in the bundle; nil means 1.
 	Want *int32
-	// Deployment is nil where it does not exist.
+	// Deployment is nil if it does not exist.
 	Deployment *appsv1.Deployment
 	Pods       []corev1.Pod
 }
 
-// Link says what the Deployment and its pods are like.
+// Link describes the Deployment and its pods. If pods are not available, the reason is the reason of the deepest link.
 func (d Deployment) Link() Link {
 	if d.Deployment == nil {
 		return Link{State: Failed, Reason: remedy.ObjectMissing, Text: "Deployment " + d.Name + " does not exist"}
 	}
-	want, available := replicas(d.Deployment.Spec.Replicas), d.Deployment.Status.AvailableReplicas
+	want, available := countReplicas(d.Deployment.Spec.Replicas), d.Deployment.Status.AvailableReplicas
 	l := Link{State: Healthy, Check: "Deployment " + d.Name, Text: fmt.Sprintf(
 		"Deployment %s: %d of %d replicas are available", d.Name, available, want)}
 	object := "Deployment " + d.Deployment.Namespace + "/" + d.Name
 	l.Evidence = []Evidence{{Object: object, Field: "status.availableReplicas", Observed: fmt.Sprint(available)},
 		{Object: object, Field: "spec.replicas", Observed: fmt.Sprint(want)}}
 	switch {
-	case want == 0 && replicas(d.Want) > 0:
+	case want == 0 && countReplicas(d.Want) > 0:
 		l.State, l.Reason = Failed, v1alpha1.ReasonScaledToZero
 		l.Text = fmt.Sprintf("Deployment %s is scaled to 0 replicas, and the bundle asks for %d", d.Name,
-			replicas(d.Want))
+			countReplicas(d.Want))
 	case d.Deployment.Status.ObservedGeneration < d.Deployment.Generation:
 		l.State, l.Reason = Progressing, remedy.StatusOutdated
 		l.Text = "the status of Deployment " + d.Name + " is about an older spec"
 	case available < want:
 		l.State, l.Reason = Failed, v1alpha1.ReasonPodsUnavailable
-		l.Links = failedConditions(object, d.Deployment)
+		l.Links = listFailedConditions(object, d.Deployment)
 	}
 	for i := range d.Pods {
-		l.Links = append(l.Links, podLink(&d.Pods[i]))
+		l.Links = append(l.Links, buildPodLink(&d.Pods[i]))
 	}
 	if l.Reason == v1alpha1.ReasonPodsUnavailable { // the agent reports the cause by the same reason
-		l.Reason = deepest(l).Reason
+		l.Reason = findDeepest(l).Reason
 	}
 	return l
 }
 
-func replicas(n *int32) int32 {
+// countReplicas returns the number of replicas; nil means 1.
+func countReplicas(n *int32) int32 {
 	if n == nil {
 		return 1
 	}
 	return *n
 }
 
-func failedConditions(object string, d *appsv1.Deployment) []Link {
+// listFailedConditions returns links for the conditions of a Deployment that report a failure.
+func listFailedConditions(object string, d *appsv1.Deployment) []Link {
 	var links []Link
 	for _, c := range d.Status.Conditions {
 		text := fmt.Sprintf("%s: %s", c.Reason, phrase.OneLine(c.Message))
-		l := Link{Text: text, Since: timeOf(c.LastTransitionTime), Evidence: []Evidence{{Object: object,
-			Field: "condition " + string(c.Type), Observed: text, Time: timeOf(c.LastTransitionTime)}}}
+		l := Link{Text: text, Since: toTime(c.LastTransitionTime), Evidence: []Evidence{{Object: object,
+			Field: "condition " + string(c.Type), Observed: text, Time: toTime(c.LastTransitionTime)}}}
 		switch {
 		case c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue:
 			l.State, l.Reason = Failed, remedy.FailedCreate
-		case c.Status != corev1.ConditionFalse:
+		case c.Status != corev1.ConditionFalse: // the other conditions report a failure if they are False
 			continue
 		}
 		links = append(links, l)
@@ -82,15 +84,18 @@ func failedConditions(object string, d *appsv1.Deployment) []Link {
 	return links
 }
 
-func podLink(p *corev1.Pod) Link {
+// buildPodLink describes a pod and the problems of its containers. The pod is Failed if it is not scheduled or
+// not Ready.
+func buildPodLink(p *corev1.Pod) Link {
 	object := "Pod " + p.Namespace + "/" + p.Name
 	l := Link{State: Healthy, Text: fmt.Sprintf("pod %s is %s", p.Name, p.Status.Phase),
 		Evidence: []Evidence{{Object: object, Field: "status.phase", Observed: string(p.Status.Phase)}}}
 	for _, c := range p.Status.Conditions {
-		if c.Status == corev1.ConditionTrue || c.Type != corev1.PodReady && c.Type != corev1.PodScheduled {
+		isJudged := c.Type == corev1.PodReady || c.Type == corev1.PodScheduled
+		if !isJudged || c.Status == corev1.ConditionTrue {
 			continue
 		}
-		l.State, l.Reason, l.Since = Failed, v1alpha1.ReasonPodsUnavailable, timeOf(c.LastTransitionTime)
+		l.State, l.Reason, l.Since = Failed, v1alpha1.ReasonPodsUnavailable, toTime(c.LastTransitionTime)
 		if c.Type == corev1.PodScheduled {
 			l.Reason = remedy.Unschedulable
 		}
@@ -100,17 +105,16 @@ func podLink(p *corev1.Pod) Link {
 		break
 	}
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if below, bad := containerLink(object, c); bad {
+		if below, hasProblem := buildContainerLink(object, c); hasProblem {
 			l.Links = append(l.Links, below)
 		}
 	}
 	return l
 }
 
-// containerLink says what is wrong with a container; bad is false where nothing
-// is.
-func containerLink(object string, c corev1.ContainerStatus) (l Link, bad bool) {
-	reason := workload.ReasonOf(c)
+// buildContainerLink describes the problem of a container. hasProblem is false if there is none.
+func buildContainerLink(object string, c corev1.ContainerStatus) (l Link, hasProblem bool) {
+	reason := workload.ContainerProblem(c)
 	if reason == "" {
 		return Link{}, false
 	}
@@ -121,20 +125,20 @@ func containerLink(object string, c corev1.ContainerStatus) (l Link, bad bool) {
 			l.State = Progressing
 		}
 		l.Text = fmt.Sprintf("container %s waits: %s", c.Name,
-			workload.Describe(c.State.Waiting.Reason, c.State.Waiting.Message))
+			workload.FormatReason(c.State.Waiting.Reason, c.State.Waiting.Message))
 	case c.State.Terminated != nil:
 		l.Text = fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode,
-			workload.Describe(c.State.Terminated.Reason, c.State.Terminated.Message))
+			workload.FormatReason(c.State.Terminated.Reason, c.State.Terminated.Message))
 	default:
 		l.Text = fmt.Sprintf("container %s runs and is not ready", c.Name)
 	}
 	if last := c.LastTerminationState.Terminated; last != nil {
 		l.Text += fmt.Sprintf("; it ended before with exit code %d (%d restarts): %s", last.ExitCode, c.RestartCount,
-			workload.Describe(last.Reason, last.Message))
+			workload.FormatReason(last.Reason, last.Message))
 	}
 	l.Evidence = []Evidence{{Object: object, Field: "container " + c.Name, Observed: l.Text}}
 	return l, true
 }
 
-// Cause is the link furthest below this one, itself included, that is at least as bad.
-func (l Link) Cause() Link { return deepest(l) }
+// Cause returns the deepest link below this link, including this link, whose state is at least as bad.
+func (l Link) Cause() Link { return findDeepest(l) }

@@ -1,7 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release builds what users install: container images, archives of the command line, the chart.
+// Command release builds the artifacts that users install: container images, archives of the command line, the chart.
+// The notes of a release come from its page in docs/releases and the commits since the previous release.
 //
 //	release images --registry REGISTRY      the images of hub, agent and bellwether
 //	release all --version 1.2.3 --registry REGISTRY --output DIR      everything of a release
@@ -28,43 +29,42 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/internal/version"
 	"github.com/bellwether-dev/bellwether/release/image"
-	"github.com/bellwether-dev/bellwether/release/notes"
-	"github.com/bellwether-dev/bellwether/release/provenance"
-	"github.com/bellwether-dev/bellwether/version"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
+	if err := newCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-// options are what both commands take.
+// options are the flags of both commands.
 type options struct {
-	root      string
-	version   string
-	registry  string
-	base      string
-	platforms []string
-	laptops   []string
-	key       string
-	insecure  bool
-	out       io.Writer
+	root         string
+	version      string
+	registry     string
+	base         string
+	platforms    []string
+	cliPlatforms []string
+	key          string
+	insecure     bool
+	out          io.Writer
 }
 
-func command() *cobra.Command {
-	o := options{root: ".", laptops: laptops}
+// newCommand returns the command with its subcommands images and all.
+func newCommand() *cobra.Command {
+	o := options{root: ".", cliPlatforms: defaultCLIPlatforms}
 	root := &cobra.Command{Use: "release", Short: "Build what users install", SilenceUsage: true, SilenceErrors: true}
 	fs := root.PersistentFlags()
 	fs.StringVar(&o.version, "version", "",
-		"version of the release, as in 1.2.3 (default for images: that of the commit)")
+		"version of the release, as in 1.2.3 (default for images: the version of the commit)")
 	fs.StringVar(&o.registry, "registry", "", "where images and chart are pushed below, as in "+image.DefaultRegistry)
 	fs.StringVar(&o.base, "base", "",
-		"image that the images are built on, best by digest (default: one made of nothing, with certificates)")
+		"image that the images are built on, best by digest (default: an image with only certificates and users)")
 	fs.StringSliceVar(&o.platforms, "platforms", image.Platforms, "platforms of the images")
 	fs.StringVar(&o.key, "key", "", "private key that signs images and chart; its password is in COSIGN_PASSWORD")
 	fs.BoolVar(&o.insecure, "insecure", false,
@@ -74,22 +74,23 @@ func command() *cobra.Command {
 	images := &cobra.Command{Use: "images", Short: "Build and push the images", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.out = c.OutOrStdout()
-			_, err := o.images(c.Context())
+			_, err := o.publishImages(c.Context())
 			return err
 		}}
 	output := "dist"
 	all := &cobra.Command{Use: "all", Short: "Build a release", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.out = c.OutOrStdout()
-			return o.all(c.Context(), output)
+			return o.buildRelease(c.Context(), output)
 		}}
-	all.Flags().StringVar(&output, "output", output, "folder for what is not pushed")
+	all.Flags().StringVar(&output, "output", output, "folder for the files that are not pushed")
 	root.AddCommand(images, all)
 	return root
 }
 
-// check completes the options.
-func (o *options) check() error {
+// complete normalizes the registry and the version. It returns an error
+// if the version is invalid.
+func (o *options) complete() error {
 	o.registry = strings.TrimSuffix(o.registry, "/")
 	if o.version == "" {
 		return nil
@@ -101,11 +102,13 @@ func (o *options) check() error {
 	return nil
 }
 
-func (o *options) access() oci.Access { return oci.Access{Insecure: o.insecure} }
+// newAccess returns how registries are accessed.
+func (o *options) newAccess() oci.Access { return oci.Access{Insecure: o.insecure} }
 
-// target is where images are published, and with which key they and their provenance are signed.
-func (o *options) target(ctx context.Context) (image.Target, error) {
-	t := image.Target{Client: oci.NewClient(oci.Options{}), Registry: o.registry, Access: o.access()}
+// newTarget returns where images are published, with the signer and the
+// provenance if there is a key.
+func (o *options) newTarget(ctx context.Context) (image.Target, error) {
+	t := image.Target{Client: oci.NewClient(oci.Options{}), Registry: o.registry, Access: o.newAccess()}
 	if o.key == "" {
 		return t, nil
 	}
@@ -120,21 +123,22 @@ func (o *options) target(ctx context.Context) (image.Target, error) {
 	if err != nil {
 		return t, err
 	}
-	commit, err := notes.Head(ctx, o.root)
+	commit, err := readHead(ctx, o.root)
 	if err != nil {
 		return t, err
 	}
-	t.Provenance, err = provenance.Build{Version: o.version, Registry: o.registry, Base: o.base, Platforms: o.platforms,
-		Commit: commit, Go: runtime.Version(), Builder: provenance.BuilderOf(os.Getenv)}.Predicate()
+	t.Provenance, err = image.Build{Version: o.version, Registry: o.registry, Base: o.base, Platforms: o.platforms,
+		Commit: commit, Go: runtime.Version(), Builder: image.ReadBuilder(os.Getenv)}.Predicate()
 	return t, err
 }
 
-// images builds the programs for every platform, publishes their images, and prints a line of JSON for each.
-func (o *options) images(ctx context.Context) ([]image.Published, error) {
-	if err := o.check(); err != nil {
+// publishImages builds the programs for every platform, publishes their images, and prints a
+// line of JSON for each image.
+func (o *options) publishImages(ctx context.Context) ([]image.Published, error) {
+	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	t, err := o.target(ctx)
+	t, err := o.newTarget(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -143,11 +147,11 @@ func (o *options) images(ctx context.Context) ([]image.Published, error) {
 		return nil, fmt.Errorf("make folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	programs, err := o.compile(ctx, dir)
+	programs, err := o.compilePrograms(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	base := o.bases(ctx, t)
+	base := o.newBaseProvider(ctx, t)
 	var out []image.Published
 	for _, name := range image.Names {
 		s, err := image.NewSet(slices.DeleteFunc(slices.Clone(programs), func(p image.Program) bool {
@@ -170,12 +174,13 @@ func (o *options) images(ctx context.Context) ([]image.Published, error) {
 	return out, nil
 }
 
-func (o *options) compile(ctx context.Context, dir string) ([]image.Program, error) {
+// compilePrograms builds all programs for all platforms.
+func (o *options) compilePrograms(ctx context.Context, dir string) ([]image.Program, error) {
 	var out []image.Program
 	for _, platform := range o.platforms {
 		fmt.Fprintln(os.Stderr, "building for", platform)
 		programs, err := image.Compile(ctx, image.Compilation{Root: o.root, Names: image.Names, Platform: platform,
-			Release: o.version, Registry: o.linkedRegistry()},
+			Release: o.version, Registry: o.getLinkedRegistry()},
 			filepath.Join(dir, strings.ReplaceAll(platform, "/", "-")))
 		if err != nil {
 			return nil, err
@@ -185,23 +190,25 @@ func (o *options) compile(ctx context.Context, dir string) ([]image.Program, err
 	return out, nil
 }
 
-// linkedRegistry is the registry that the command line of a release installs from.
-func (o *options) linkedRegistry() string {
+// getLinkedRegistry returns the registry from which the command line of this release installs
+// images; empty for the default.
+func (o *options) getLinkedRegistry() string {
 	if o.version == "" || o.registry == image.DefaultRegistry {
 		return ""
 	}
 	return o.registry
 }
 
-// bases returns the base for a platform, which is made or pulled once.
-func (o *options) bases(ctx context.Context, t image.Target) func(v1.Platform) (v1.Image, error) {
-	made := map[string]v1.Image{}
+// newBaseProvider returns a function that returns the base image for a platform. Each
+// base is built or pulled once.
+func (o *options) newBaseProvider(ctx context.Context, t image.Target) func(v1.Platform) (v1.Image, error) {
+	cached := map[string]v1.Image{}
 	return func(p v1.Platform) (v1.Image, error) {
 		key := p.String()
 		if o.base == "" {
-			key = "" // it is the same for all
+			key = "" // all platforms have the same base
 		}
-		if img, ok := made[key]; ok {
+		if img, ok := cached[key]; ok {
 			return img, nil
 		}
 		img, err := image.DefaultBase()
@@ -211,7 +218,7 @@ func (o *options) bases(ctx context.Context, t image.Target) func(v1.Platform) (
 		if err != nil {
 			return nil, fmt.Errorf("get base: %w", err)
 		}
-		made[key] = img
+		cached[key] = img
 		return img, nil
 	}
 }

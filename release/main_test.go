@@ -23,14 +23,13 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	helmregistry "helm.sh/helm/v3/pkg/registry"
 
-	"github.com/bellwether-dev/bellwether/apis/own"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/internal/version"
 	"github.com/bellwether-dev/bellwether/release/image"
-	"github.com/bellwether-dev/bellwether/release/provenance"
-	"github.com/bellwether-dev/bellwether/version"
 )
 
 // newTree is a repository with programs that take a moment to compile, in place of the product's.
@@ -85,7 +84,7 @@ func serve(t *testing.T) string {
 	}
 }
 
-// TestRelease makes a release twice, and looks at all that users get.
+// TestRelease builds a release twice, and checks everything that users get.
 func TestRelease(t *testing.T) {
 	pair, err := sign.GenerateKey(sign.ECDSA, nil)
 	if err != nil {
@@ -101,16 +100,16 @@ func TestRelease(t *testing.T) {
 	for range 2 {
 		dir = t.TempDir()
 		o := options{root: newTree(t), version: "v1.2.3", registry: address + "/", platforms: image.Platforms, key: key,
-			laptops: []string{"linux/" + runtime.GOARCH, "windows/amd64"}, out: io.Discard}
-		if err := o.all(t.Context(), dir); err != nil {
+			cliPlatforms: []string{"linux/" + runtime.GOARCH, "windows/amd64"}, out: io.Discard}
+		if err := o.buildRelease(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
-		sums = append(sums, read(t, dir, checksums))
+		sums = append(sums, read(t, dir, checksumFile))
 	}
 	if diff := cmp.Diff(sums[0], sums[1]); diff != "" {
 		t.Errorf("the same commit gives another release (-first +second):\n%s", diff)
 	}
-	check := exec.CommandContext(t.Context(), "sha256sum", "--check", checksums)
+	check := exec.CommandContext(t.Context(), "sha256sum", "--check", checksumFile)
 	check.Dir = dir
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("checksums: %v\n%s", err, out)
@@ -205,7 +204,7 @@ func looksAtCatalog(t *testing.T, dir, address string, public []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := catalogs.ReadPackage(files, own.AgentPackage)
+	p, err := catalogs.ReadPackage(files, v1alpha1.AgentPackage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,14 +226,15 @@ func looksAtCatalog(t *testing.T, dir, address string, public []byte) {
 	}
 }
 
-// looksAtProvenance wants a signed statement of how each file and each image was built, which is no signature.
+// looksAtProvenance verifies that there is a signed statement of how each file and each image
+// was built. The statement must not count as a signature.
 func looksAtProvenance(t *testing.T, dir, address string, public []byte) {
 	t.Helper()
 	keys, err := sign.ParseKeys(public)
 	if err != nil {
 		t.Fatal(err)
 	}
-	about, err := keys.Statement([]byte(read(t, dir, statement)), provenance.Type)
+	about, err := keys.Statement([]byte(read(t, dir, provenanceFile)), image.Type)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,22 +248,22 @@ func looksAtProvenance(t *testing.T, dir, address string, public []byte) {
 	}
 	for _, e := range entries {
 		want := fmt.Sprintf("%x", sha256.Sum256([]byte(read(t, dir, e.Name()))))
-		if e.Name() != statement && got[e.Name()] != want {
+		if e.Name() != provenanceFile && got[e.Name()] != want {
 			t.Errorf("the statement is about %s as %q, want %s", e.Name(), got[e.Name()], want)
 		}
 	}
 	client := oci.NewClient(oci.Options{})
-	digest, err := client.Held(t.Context(), address+"/hub:1.2.3", oci.Access{})
+	digest, err := client.TagDigest(t.Context(), address+"/hub:1.2.3", oci.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundles, err := client.Attached(t.Context(), address+"/hub@"+digest, sign.BundleMediaType, oci.Access{})
+	bundles, err := client.ReadArtifacts(t.Context(), address+"/hub@"+digest, sign.BundleMediaType, oci.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := 0
 	for _, b := range bundles {
-		one, err := keys.Statement(b, provenance.Type)
+		one, err := keys.Statement(b, image.Type)
 		if err != nil {
 			continue
 		}
@@ -284,14 +284,14 @@ func looksAtProvenance(t *testing.T, dir, address string, public []byte) {
 func TestReleaseNeedsAVersion(t *testing.T) {
 	for _, text := range []string{"", "1.2", "latest", "1.2.3+dirty"} {
 		o := options{version: text, registry: "registry.example.com/bellwether"}
-		err := o.all(t.Context(), t.TempDir())
+		err := o.buildRelease(t.Context(), t.TempDir())
 		if err == nil || (text != "" && !errors.Is(err, version.ErrInvalid)) {
 			t.Errorf("%q: got error %v", text, err)
 		}
 	}
 }
 
-// TestMakefileNamesWhatIsThere: the flags that make images passes are those of the command.
+// TestMakefileNamesWhatIsThere verifies that the command has the flags that make images passes.
 func TestMakefileNamesWhatIsThere(t *testing.T) {
 	text := read(t, "..", "Makefile")
 	_, line, ok := strings.Cut(text, "\nRELEASE_FLAGS = ")
@@ -299,7 +299,7 @@ func TestMakefileNamesWhatIsThere(t *testing.T) {
 		t.Fatal("the Makefile has no RELEASE_FLAGS")
 	}
 	line, _, _ = strings.Cut(line, "\n")
-	flags := command().PersistentFlags()
+	flags := newCommand().PersistentFlags()
 	for word := range strings.FieldsSeq(line) {
 		if name, is := strings.CutPrefix(word, "--"); is && flags.Lookup(name) == nil {
 			t.Errorf("make passes --%s, which the command does not have", name)

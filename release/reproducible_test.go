@@ -59,7 +59,7 @@ func digests(t *testing.T) map[string]string {
 	return out
 }
 
-// copyTree copies the files of the tree that git knows to a folder of another name.
+// copyTree copies the files of the tree that git tracks to a folder with another name.
 func copyTree(t *testing.T) string {
 	t.Helper()
 	root, to := "..", t.TempDir()

@@ -9,14 +9,14 @@ import (
 	"slices"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// AdoptionStrategy returns a strategy as a rollout uses it that takes over what is installed. Nothing is rolled back,
-// because no version changes, and nothing is compared with clusters that are not taken over yet, because these are not
-// measured.
-func AdoptionStrategy(of v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
-	s := *of.DeepCopy()
+// AdoptionStrategy returns the strategy for a rollout that takes over installed operators. It never rolls back,
+// because no version changes, and it has no baseline gates, because clusters that are not taken over yet are
+// not measured.
+func AdoptionStrategy(strategy v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
+	s := *strategy.DeepCopy()
 	if s.OnFailure == v1alpha1.FailureRollback {
 		s.OnFailure = v1alpha1.FailurePause
 	}
@@ -27,11 +27,8 @@ func AdoptionStrategy(of v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
 	return s
 }
 
-// isAsInstalled tells whether the rollout takes over what is installed, and changes no version.
-func (p *pass) isAsInstalled() bool { return p.in.Rollout.Spec.Release.AsInstalled }
-
-// FinishedText is the participle for clusters that run a release, where it is not known which of them had nothing to
-// take over.
+// FinishedText returns the participle for clusters that run a release: "finished" for a take-over, in which some
+// clusters might have had nothing to take over, else "updated".
 func FinishedText(r v1alpha1.Release) string {
 	if r.AsInstalled {
 		return "finished"
@@ -39,39 +36,39 @@ func FinishedText(r v1alpha1.Release) string {
 	return "updated"
 }
 
-// changed is the participle for clusters that the release has changed.
-func (p *pass) changed() string {
-	if p.isAsInstalled() {
+// describeChange returns the participle for clusters that the release has changed.
+func describeChange(asInstalled bool) string {
+	if asInstalled {
 		return "taken over"
 	}
 	return "updated"
 }
 
-// countEmpty counts the clusters that had nothing to take over.
-func (p *pass) countEmpty() int32 {
+// countEmpty counts the clusters that had no installed operator to take over.
+func countEmpty(waves []judgedWave) int32 {
 	var n int32
-	for i := range p.states {
-		n += p.states[i].empty
+	for i := range waves {
+		n += waves[i].empty
 	}
 	return n
 }
 
-// subject is what clusters of the rollout run when they are done.
-func (p *pass) subject() string {
-	if p.isAsInstalled() {
+// describeSubject returns the text for the release that the rollout's clusters run at the end: its version, or "what is
+// installed" for a take-over.
+func describeSubject(r v1alpha1.Release) string {
+	if r.AsInstalled {
 		return "what is installed"
 	}
-	return p.in.Rollout.Spec.Release.Version
+	return r.Version
 }
 
-// maxTrouble keeps what one cluster reports short in a message about the rollout.
+// maxTrouble is the maximum length of the error of one cluster in a message about the rollout.
 const maxTrouble = 200
 
-// whyNotTakenOver says why a cluster could not be taken over.
-func (p *pass) whyNotTakenOver(m member) string {
-	install := p.installs[m.Cluster]
+// explainNotTakenOver says why the operator on a cluster could not be taken over.
+func explainNotTakenOver(m *member, install *Install) string {
 	if install.StalledReason == v1alpha1.ReasonUnknownVersion {
-		// Only agents that know of no release without a version report that, and they change nothing.
+		// Only agents that do not support a release without a version report this, and these agents change nothing.
 		return fmt.Sprintf("%s (%s: its agent cannot take operators over, and has changed nothing; upgrade it with "+
 			"`bellwether fleet join %s`, or with the tool that installs its chart)", m.Cluster,
 			v1alpha1.ReasonAgentTooOld, m.Cluster)
@@ -83,9 +80,10 @@ func (p *pass) whyNotTakenOver(m member) string {
 	return fmt.Sprintf("%s (%s)", m.Cluster, why)
 }
 
-// explainAdoptionHalt says what a person does about clusters that could not be taken over.
-func (p *pass) explainAdoptionHalt() string {
+// explainAdoptionHalt says what a person can do about clusters whose operator could not be taken over. failures lists
+// these clusters and their errors.
+func explainAdoptionHalt(failures, packageName string) string {
 	return phrase.Truncate(fmt.Sprintf("%s; nothing more is taken over until that changes: do what the message says, "+
 		"accept the finding in spec.adopt.accept, or take the cluster out of the selection; `bellwether fleet scan "+
-		"--package %s` shows all of them", p.explainFailures(), p.in.Rollout.Spec.Release.Package), maxMessage)
+		"--package %s` shows all of them", failures, packageName), maxMessage)
 }

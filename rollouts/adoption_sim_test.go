@@ -13,7 +13,8 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// releaseOf is the release with which an install was admitted; empty where that was none of the rollouts'.
+// releaseOf returns the release with which an install was admitted. It is empty if no rollout of this simulation
+// admitted it.
 func (sim *simulation) releaseOf(i install) v1alpha1.Release {
 	for _, r := range sim.rollouts {
 		if release := r.now().Spec.Release; release.Hash() == i.Stamp.Hash {
@@ -23,12 +24,12 @@ func (sim *simulation) releaseOf(i install) v1alpha1.Release {
 	return v1alpha1.Release{}
 }
 
-// isRefused tells whether the agent refuses to take over what its cluster has.
+// isRefused reports whether the agent refuses to take over what its cluster has.
 func (sim *simulation) isRefused(cluster string, i install) bool {
 	return sim.refuses[cluster] && sim.releaseOf(i).AsInstalled
 }
 
-// bring has a cluster run what it was admitted to.
+// bring makes a cluster run its admitted release.
 func (sim *simulation) bring(cluster string, i install) {
 	if release := sim.releaseOf(i); sim.has != nil && !release.AsInstalled {
 		sim.has[cluster] = release.Version
@@ -39,16 +40,17 @@ func (sim *simulation) bring(cluster string, i install) {
 // some have nothing, and some cannot be taken over.
 type adoptionWorld struct {
 	*rollbackWorld
-	// before are the versions that others have installed, and hash is that of the release that takes over.
+	// before are the versions that were installed before the take-over. hash is the hash of the release that
+	// takes over.
 	before map[string]string
 	hash   string
-	// stopped says that clusters that could not be taken over have stopped the rollout.
+	// stopped is true if clusters that could not be taken over have stopped the rollout.
 	stopped bool
 }
 
-// TestAdoptionSimulator takes over what others have installed, among crashes, old caches and clusters that come and go.
-// No cluster gets another version by it, and what cannot be taken over stops its wave as any failure does. What follows
-// knows which version to go back to.
+// TestAdoptionSimulator takes over installed operators, with crashes, old caches and clusters that come and go. The
+// take-over changes no version, and a cluster that cannot be taken over stops its wave like any failure. The next
+// rollout has the version to roll back to.
 func TestAdoptionSimulator(t *testing.T) {
 	t.Parallel()
 	if *seed != 0 {
@@ -120,7 +122,7 @@ func playAdoption(seed uint64) *adoptionWorld {
 	return w
 }
 
-// end has the rollout come to rest.
+// end runs the rollout until nothing changes.
 func (w *adoptionWorld) end() {
 	w.calm()
 	w.settle(map[*simulation][]*hub{w.simulation: w.hubs})
@@ -130,7 +132,7 @@ func (w *adoptionWorld) end() {
 	}
 }
 
-// checkTakeOver: whatever happens, an admission has no version, and nothing is rolled back.
+// checkTakeOver checks that no admission has a version, and that nothing is rolled back.
 func (w *adoptionWorld) checkTakeOver() {
 	r := w.latest()
 	ro := r.now()
@@ -162,7 +164,7 @@ func (w *adoptionWorld) checkTakeOver() {
 	}
 }
 
-// lift has people do what the findings say. The rollout goes on by itself.
+// lift corrects the clusters that cannot be taken over, as a person would. The rollout then continues by itself.
 func (w *adoptionWorld) lift() {
 	w.log("the findings are dealt with")
 	clear(w.refuses)
@@ -178,7 +180,7 @@ func (w *adoptionWorld) lift() {
 	}
 }
 
-// goOn rolls a version out, as the hub does once all is taken over.
+// goOn starts the rollout of a version, as the hub does after the take-over.
 func (w *adoptionWorld) goOn() {
 	taken := map[string]bool{}
 	for name, i := range w.present() {

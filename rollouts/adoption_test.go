@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// takesOver makes the rollout one that takes over what is installed.
+// takesOver changes the rollout so that it takes over the installed operators.
 func (f *fixture) takesOver() {
 	f.ro.Spec.Release = v1alpha1.Release{Package: "echo", Channel: "stable", Adopt: &v1alpha1.OperatorAdoption{},
 		AsInstalled: true}
@@ -23,7 +23,7 @@ func (f *fixture) takesOver() {
 	}
 }
 
-// notAdoptable has the agents of clusters report why they do not take over what is there.
+// notAdoptable makes the agents of clusters report why they cannot take over the installed operator.
 func (f *fixture) notAdoptable(why string, clusters ...int) {
 	f.admit(0, clusters...)
 	for _, i := range clusters {
@@ -35,7 +35,7 @@ func (f *fixture) notAdoptable(why string, clusters ...int) {
 func TestTakesOver(t *testing.T) {
 	t.Parallel()
 	const argo = "Argo CD (team/echo) writes Subscription echo/echo. Remove it from Git."
-	judge(t, map[string]decisionCase{
+	checkDecisions(t, map[string]decisionCase{
 		"wave by wave": {
 			given: func(f *fixture) { f.takesOver(); f.succeed(0) },
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 1 of 2 clusters taken over, 1 in " +
@@ -137,7 +137,7 @@ func TestPreviousOfTakenOver(t *testing.T) {
 	}
 	next.Spec.Release = v1alpha1.Release{Package: "echo", Channel: "stable", Version: "1.1.0", Bundle: "echo.v1.1.0",
 		Adopt: &v1alpha1.OperatorAdoption{}}
-	if back := next.Spec.Release.Before(*was); back.AsInstalled || back.Version != "1.0.0" || back.Adopt == nil {
+	if back := next.Spec.Release.WithPrevious(*was); back.AsInstalled || back.Version != "1.0.0" || back.Adopt == nil {
 		t.Errorf("goes back to %+v", back)
 	}
 	install.Status.SucceededHash = ""

@@ -61,7 +61,7 @@ func TestWhatNeedsAPerson(t *testing.T) {
 				Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "prod", Gates: []v1alpha1.Gate{
 					{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}, {Name: "budget", SLO: &v1alpha1.SLOGate{}}}}}}}}
 			r.Status.Phase, r.Status.Waves = test.phase, []v1alpha1.WaveStatus{test.wave}
-			got := answers{rollouts.AwaitingApproval(r), rollouts.FailedGates(r), rollouts.StoppedBy(r)}
+			got := answers{rollouts.AwaitingApproval(r), rollouts.FailedGates(r), rollouts.ListStoppingGates(r)}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

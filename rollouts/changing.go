@@ -10,13 +10,12 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// ChangingUntil returns until when the change that an install was admitted to may
-// go on: from its admission until the grace after its success is over. Failure, the
-// deadline and an agent that is offline end it; then the time is zero. ro is the
-// rollout that admitted the install; nil if it is gone.
+// ChangingUntil returns until when the change of an install might continue: from its admission to the end of the grace
+// after its success. It returns zero if the change has ended: by a failure, by the deadline or because the agent is
+// offline. ro is the rollout that admitted the install; nil if it was deleted.
 //
-// The time of the success is that of the agent's clock. It is believed only between
-// the admission and the deadline, which are of the hub's.
+// The time of the success is from the agent's clock. It counts only if it lies between the admission and the deadline,
+// which are from the hub's clock.
 func ChangingUntil(now time.Time, ro *v1alpha1.OperatorRollout, o *v1alpha1.OperatorInstall, c Cluster) time.Time {
 	install := ObserveInstall(o)
 	if install.Stamp.RolloutUID == "" || install.Deleting || !c.Online {
@@ -26,16 +25,17 @@ func ChangingUntil(now time.Time, ro *v1alpha1.OperatorRollout, o *v1alpha1.Oper
 	if ro != nil {
 		strategy = ro.Spec.Strategy
 	}
-	w := waveNamed(strategy, o.Spec.Admission.Wave)
-	end := deadlineOf(install, c, w, offlinePolicy(Defaulted(strategy), o.Spec.Admission.Release))
+	w := findWaveOrDefault(strategy, o.Spec.Admission.Wave)
+	end := computeDeadline(&install, &c, w.Deadline.Duration, selectOfflinePolicy(Defaulted(strategy),
+		o.Spec.Admission.Release))
 	switch {
 	case install.SucceededHash == install.Stamp.Hash:
 		succeeded := install.Stamp.AdmittedAt
 		if at := o.Status.SucceededAt; at != nil {
-			succeeded = latest(succeeded, earliest(at.Time, end))
+			succeeded = maxTime(succeeded, minTime(at.Time, end))
 		}
 		end = succeeded.Add(w.UnreadyGrace.Duration)
-	case install.Stalled:
+	case install.Stalled: // the agent has given up this change
 		return time.Time{}
 	}
 	if !now.Before(end) {
@@ -44,8 +44,8 @@ func ChangingUntil(now time.Time, ro *v1alpha1.OperatorRollout, o *v1alpha1.Oper
 	return end
 }
 
-// LongestGrace is the longest time that the change of an install may go on after its
-// success, for installs that any of the rollouts admitted, or one that is gone.
+// LongestGrace returns the longest grace of all waves of the rollouts. It is at least the default, which applies to
+// installs whose rollout was deleted.
 func LongestGrace(all []v1alpha1.OperatorRollout) time.Duration {
 	grace := DefaultUnreadyGrace
 	for i := range all {
@@ -58,26 +58,19 @@ func LongestGrace(all []v1alpha1.OperatorRollout) time.Duration {
 	return grace
 }
 
-// waveNamed is a wave of a strategy with its defaults; those of any wave where the
-// strategy has none of that name.
-func waveNamed(strategy v1alpha1.RolloutStrategy, name string) v1alpha1.Wave {
-	all := allWaves(strategy)
+// findWaveOrDefault returns the wave with this name and its defaults. If the strategy has no such wave, it returns a
+// wave with only the defaults.
+func findWaveOrDefault(strategy v1alpha1.RolloutStrategy, name string) v1alpha1.Wave {
+	all := listAllWaves(strategy)
 	i := slices.IndexFunc(all, func(w v1alpha1.Wave) bool { return w.Name == name })
 	if i < 0 {
-		all, i = allWaves(v1alpha1.RolloutStrategy{}), 0
+		all, i = listAllWaves(v1alpha1.RolloutStrategy{}), 0
 	}
 	return all[i]
 }
 
-// EntryEnds is when a batch entry is looked up, if its stamp was not seen before.
-func EntryEnds(e v1alpha1.BatchEntry) time.Time { return e.AdmittedAt.Add(entryDoubt + time.Second) }
-
-// IsSeen tells whether a stamp is the one that a batch entry of a rollout stands for.
-func IsSeen(ro *v1alpha1.OperatorRollout, e v1alpha1.BatchEntry, stamp Stamp) bool {
-	return stamp.RolloutUID == string(ro.UID) && stamp.Attempt >= e.Attempt
-}
-
-func earliest(a, b time.Time) time.Time {
+// minTime returns the earlier time.
+func minTime(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// seeFirst is what a hub sees of the operator that this one depends on: nil if it
-// depends on none.
+// seeFirst returns the installs that a hub sees of the operator that this operator depends on. It returns nil if there
+// is no dependency.
 func (sim *simulation) seeFirst(fresh bool) installs {
 	if !sim.depends {
 		return nil
@@ -38,12 +38,12 @@ func (sim *simulation) withDependency(c rollouts.Cluster, first installs) rollou
 		d.Installs[c.Name] = &o
 	}
 	found := []rollouts.Cluster{{Name: c.Name}}
-	holds.Set(holds.Input{Now: sim.now, Operator: sim.reference(), Dependencies: []holds.Dependency{d}}, found)
+	holds.SetHolds(holds.Input{Now: sim.now, Operator: sim.reference(), Dependencies: []holds.Dependency{d}}, found)
 	c.Holds = append(slices.Clone(c.Holds), found[0].Holds...)
 	return c
 }
 
-// report is what an agent reports of an install that was updated or is Ready.
+// report writes the agent's report about an install that was updated or is Ready.
 func (i install) report(o *v1alpha1.OperatorInstall) {
 	if i.SucceededHash != "" {
 		o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: "echo.v1.0.0", Version: "1.0.0"}
@@ -54,7 +54,7 @@ func (i install) report(o *v1alpha1.OperatorInstall) {
 	}
 }
 
-// isMet tells whether the other operator is there, Ready.
+// isMet reports whether the other operator is there, Ready.
 func isMet(first installs, cluster string) bool {
 	i, exists := first[cluster]
 	return exists && i.SucceededHash != "" && i.Ready
@@ -68,12 +68,12 @@ func (sim *simulation) checkDependency(p *hubPass, cluster string) {
 	}
 }
 
-// isWaiting tells whether a cluster waits for the other operator, in truth.
+// isWaiting reports whether a cluster waits for the other operator, in truth.
 func (sim *simulation) isWaiting(cluster string) bool {
 	return sim.depends && !isMet(sim.peer.present(), cluster)
 }
 
-// hasWaiting tells whether a selected cluster that is not updated does.
+// hasWaiting reports whether a selected cluster that is not updated does.
 func (sim *simulation) hasWaiting() bool {
 	for name, c := range sim.clusters() {
 		if c.Labels["fleet"] == "yes" && sim.isWaiting(name) && !sim.present()[name].isUpdated() {

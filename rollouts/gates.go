@@ -6,62 +6,113 @@ package rollouts
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// isOpen tells whether a gate is still to be measured.
+// isOpen reports whether a gate must still be measured: it measures the release, has not failed and is not overridden.
 func isOpen(spec v1alpha1.Gate, g v1alpha1.GateStatus) bool {
 	return IsMeasured(spec) && g.Verdict != v1alpha1.GateFailed && g.Verdict != v1alpha1.GateOverridden
 }
 
-// judgeAdmission gives the verdict on the gates that hold a wave's admission back.
-// A gate of a kind that this version does not know stays shut. The others get their
-// verdict from judgeMeasurements, once the members are counted.
-func (p *pass) judgeAdmission(w wave) []v1alpha1.GateStatus {
-	gates := make([]v1alpha1.GateStatus, 0, len(w.Gates))
-	for _, g := range w.Gates {
+// waveTurn is a wave of the rollout, and whether clusters of the wave may be admitted.
+type waveTurn struct {
+	wave
+	prior v1alpha1.WaveStatus
+	// reached is true if every earlier wave is done.
+	reached bool
+	// open is true if the wave is reached and its approvals are given.
+	open bool
+	// asInstalled is true if the rollout takes over the installed operator and changes no version.
+	asInstalled bool
+	// gates have the verdicts on approvals. Gates that measure get their verdicts after the members are counted.
+	gates []v1alpha1.GateStatus
+}
+
+// checkTurns returns for each wave whether clusters of the wave may be admitted. recorded is true if the caller has no
+// policies. Then a missing approval that only the status records also closes the wave.
+func checkTurns(ro *v1alpha1.OperatorRollout, status v1alpha1.OperatorRolloutStatus, waves []wave, now time.Time,
+	recorded bool) []waveTurn {
+	turns := make([]waveTurn, 0, len(waves))
+	reached := true
+	for _, w := range waves {
+		t := waveTurn{wave: w, prior: findPriorWave(status, w.Name), reached: reached,
+			asInstalled: ro.Spec.Release.AsInstalled}
+		t.gates = judgeApprovals(ro, w.Gates, t.prior, now)
+		t.open = reached && hasAllApprovals(w.Gates, t.gates) && (!recorded || !hasRecordedMissingApproval(w.Gates,
+			t.prior.Gates))
+		reached = reached && t.prior.IsDone()
+		turns = append(turns, t)
+	}
+	return turns
+}
+
+// findPriorWave returns the wave with this name from the status, or an empty wave if the status does not have
+// the wave.
+func findPriorWave(status v1alpha1.OperatorRolloutStatus, name string) v1alpha1.WaveStatus {
+	for _, w := range status.Waves {
+		if w.Name == name {
+			return w
+		}
+	}
+	return v1alpha1.WaveStatus{Name: name}
+}
+
+// judgeApprovals returns a status for each gate of a wave, in the order of specs: the verdicts on the gates that must
+// pass before the wave's clusters are admitted. A gate of a kind that this version does not support stays Waiting.
+// Gates that measure are Waiting until judgeGates judges them.
+func judgeApprovals(ro *v1alpha1.OperatorRollout, specs []v1alpha1.Gate, prior v1alpha1.WaveStatus,
+	now time.Time) []v1alpha1.GateStatus {
+	gates := make([]v1alpha1.GateStatus, 0, len(specs))
+	for _, g := range specs {
 		if IsMeasured(g) {
 			gates = append(gates, v1alpha1.GateStatus{Name: g.Name, Verdict: v1alpha1.GateWaiting})
 		} else {
-			gates = append(gates, p.judgeApproval(w.Name, g))
+			gates = append(gates, judgeApproval(ro, g, prior, now))
 		}
 	}
 	return gates
 }
 
-func (p *pass) judgeApproval(waveName string, g v1alpha1.Gate) v1alpha1.GateStatus {
+// judgeApproval returns the verdict on one gate that does not measure. The gate passes if a person approved it, or
+// if it applies only to new permissions and the release requires none. A gate without an approval in its spec
+// never passes.
+func judgeApproval(ro *v1alpha1.OperatorRollout, g v1alpha1.Gate, prior v1alpha1.WaveStatus,
+	now time.Time) v1alpha1.GateStatus {
+	previous := findPriorGate(prior, g.Name)
 	status := v1alpha1.GateStatus{Name: g.Name, Verdict: v1alpha1.GateWaiting, Approval: g.Approval != nil,
 		Evidence: "not approved yet"}
-	for _, a := range p.in.Rollout.Spec.Approvals {
-		if g.Approval == nil || a.Wave != waveName || a.Gate != g.Name {
+	for _, a := range ro.Spec.Approvals {
+		if g.Approval == nil || a.Wave != prior.Name || a.Gate != g.Name {
 			continue
 		}
 		status.Verdict = v1alpha1.GatePassed
 		status.Evidence = fmt.Sprintf("approved by %s: %s", a.By, a.Reason)
-		status.DecidedAt = p.decidedAt(waveName, g.Name, a.At)
+		status.DecidedAt = chooseDecisionTime(previous, a.At, now)
 	}
 	if g.Approval == nil || !g.Approval.OnlyForNewPermissions || status.Verdict == v1alpha1.GatePassed {
 		return status
 	}
-	if why := NewPermissions(p.in.Rollout.Spec.Requirements); why != "" && !p.isAsInstalled() {
+	// A take-over changes no version, so it needs no new permissions.
+	if why := ExplainNewPermissions(ro.Spec.Requirements); why != "" && !ro.Spec.Release.AsInstalled {
 		status.Evidence += "; " + why
 		return status
 	}
 	status.Verdict, status.Evidence = v1alpha1.GatePassed, "the release asks for no new permissions"
-	status.DecidedAt = p.decidedAt(waveName, g.Name, metav1.Time{})
+	status.DecidedAt = chooseDecisionTime(previous, metav1.Time{}, now)
 	return status
 }
 
-// maxShownRights bounds how many rights a message names.
+// maxShownRights is the maximum number of rights that a message lists.
 const maxShownRights = 3
 
-// NewPermissions says which rights a release asks for that the versions which clusters
-// run do not have, or that this is not known; empty where there are none.
-func NewPermissions(needs *v1alpha1.ReleaseRequirements) string {
+// ExplainNewPermissions describes the rights that the release requires and the installed versions do not have, or says
+// that these rights are not known. It returns "" if there are none.
+func ExplainNewPermissions(needs *v1alpha1.ReleaseRequirements) string {
 	switch {
 	case needs == nil:
 		return "it is not known whether the release asks for new permissions"
@@ -76,18 +127,21 @@ func NewPermissions(needs *v1alpha1.ReleaseRequirements) string {
 	}
 }
 
-// decidedAt is what the person's word says, else when the hub first saw it.
-func (p *pass) decidedAt(waveName, gateName string, at metav1.Time) *metav1.Time {
+// chooseDecisionTime returns when a gate was passed: the time that the person gave, or else the time at which the hub
+// first saw the gate passed.
+func chooseDecisionTime(previous v1alpha1.GateStatus, at metav1.Time, now time.Time) *metav1.Time {
 	if !at.IsZero() {
 		return at.DeepCopy()
 	}
-	if was := priorGate(p.priorWave(waveName), gateName); was.IsPassed() && was.DecidedAt != nil {
-		return was.DecidedAt
+	if previous.IsPassed() && previous.DecidedAt != nil {
+		return previous.DecidedAt
 	}
-	return stampTime(p.in.Now)
+	return roundDown(now)
 }
 
-func priorGate(w v1alpha1.WaveStatus, name string) v1alpha1.GateStatus {
+// findPriorGate returns the gate with this name from the wave's status, or a Waiting gate if the status does not
+// have it.
+func findPriorGate(w v1alpha1.WaveStatus, name string) v1alpha1.GateStatus {
 	for _, g := range w.Gates {
 		if g.Name == name {
 			return g
@@ -96,255 +150,281 @@ func priorGate(w v1alpha1.WaveStatus, name string) v1alpha1.GateStatus {
 	return v1alpha1.GateStatus{Name: name, Verdict: v1alpha1.GateWaiting}
 }
 
-// mayAdmit tells whether no gate holds the wave's admission back.
-func (s *waveState) mayAdmit() bool {
-	for i, g := range s.Gates {
-		if !IsMeasured(g) && !s.gates[i].IsPassed() {
+// hasAllApprovals reports whether every gate that must pass before admission is passed. specs and gates have the
+// same order.
+func hasAllApprovals(specs []v1alpha1.Gate, gates []v1alpha1.GateStatus) bool {
+	for i, g := range specs {
+		if !IsMeasured(g) && !gates[i].IsPassed() {
 			return false
 		}
 	}
 	return true
 }
 
-// mayVerify tells whether every gate is passed.
-func (s *waveState) mayVerify() bool {
-	return !slices.ContainsFunc(s.gates, func(g v1alpha1.GateStatus) bool { return !g.IsPassed() })
+// hasOnlyPassedGates reports whether all gates are passed.
+func hasOnlyPassedGates(gates []v1alpha1.GateStatus) bool {
+	return !slices.ContainsFunc(gates, func(g v1alpha1.GateStatus) bool { return !g.IsPassed() })
 }
 
-// failedGate is the first failed gate of a wave that is not verified; nil if there
-// is none.
-func (s *waveState) failedGate() *v1alpha1.GateStatus {
-	if s.prior.IsDone() {
+// findFailedGate returns the first failed gate of a wave that is not done. It returns nil if there is none.
+func findFailedGate(prior v1alpha1.WaveStatus, gates []v1alpha1.GateStatus) *v1alpha1.GateStatus {
+	if prior.IsDone() {
 		return nil
 	}
-	for i := range s.gates {
-		if s.gates[i].Verdict == v1alpha1.GateFailed {
-			return &s.gates[i]
+	for i := range gates {
+		if gates[i].Verdict == v1alpha1.GateFailed {
+			return &gates[i]
 		}
 	}
 	return nil
 }
 
-// isRejudged tells whether the wave was tried again since a gate of it failed.
-func (p *pass) isRejudged(s *waveState) bool {
-	if p.ending() || s.prior.IsDone() {
+// isRejudged reports whether a person retried the rollout after a gate of the wave failed.
+func isRejudged(ro *v1alpha1.OperatorRollout, prior v1alpha1.WaveStatus) bool {
+	if !ro.MayAdmit() || prior.IsDone() {
 		return false
 	}
-	return slices.ContainsFunc(s.prior.Gates, func(g v1alpha1.GateStatus) bool {
-		return g.Verdict == v1alpha1.GateFailed && g.Retries < p.in.Rollout.Spec.Retries
+	return slices.ContainsFunc(prior.Gates, func(g v1alpha1.GateStatus) bool {
+		return g.Verdict == v1alpha1.GateFailed && g.Retries < ro.Spec.Retries
 	})
 }
 
-// isFailed tells whether a gate failed before, and the rollout was not tried again
-// since.
-func (p *pass) isFailed(was v1alpha1.GateStatus) bool {
-	return was.Verdict == v1alpha1.GateFailed && was.Retries >= p.in.Rollout.Spec.Retries
+// hasFailed reports whether the gate failed and the rollout was not retried after that.
+func hasFailed(previous v1alpha1.GateStatus, retries int64) bool {
+	return previous.Verdict == v1alpha1.GateFailed && previous.Retries >= retries
 }
 
-// isStopped tells whether a gate of the wave failed before and is not overridden:
-// nothing is measured meanwhile.
-func (p *pass) isStopped(s *waveState) bool {
-	return slices.ContainsFunc(s.prior.Gates, func(g v1alpha1.GateStatus) bool {
-		return p.isFailed(g) && !slices.ContainsFunc(p.in.Rollout.Spec.Overrides, func(o v1alpha1.GateOverride) bool {
-			return o.Wave == s.Name && o.Gate == g.Name
+// hasFailedGate reports whether a gate of the wave failed and is not overridden. In such a wave no gate is measured.
+func hasFailedGate(spec *v1alpha1.OperatorRolloutSpec, prior v1alpha1.WaveStatus) bool {
+	return slices.ContainsFunc(prior.Gates, func(g v1alpha1.GateStatus) bool {
+		return hasFailed(g, spec.Retries) && !slices.ContainsFunc(spec.Overrides, func(o v1alpha1.GateOverride) bool {
+			return o.Wave == prior.Name && o.Gate == g.Name
 		})
 	})
 }
 
-// judgeMeasurements gives the verdict on the gates that judge the release on the
-// wave's clusters.
-func (p *pass) judgeMeasurements(s *waveState) {
-	for i, g := range s.Gates {
-		if IsMeasured(g) {
-			s.gates[i] = p.judgeMeasured(s, g)
-		}
-	}
+// gateInput has the data for the verdict on a gate that measures the release.
+type gateInput struct {
+	now     time.Time
+	rollout *v1alpha1.OperatorRollout
+	wave    *classifiedWave
+	clock   soakClock
+	gate    v1alpha1.Gate
+	// previous is the verdict that the status has.
+	previous v1alpha1.GateStatus
+	// clusters are the clusters of the wave that run the release and can be observed.
+	clusters []string
 }
 
-// judgeMeasured decides in this order. A verdict on a verified wave stays, and so
-// does a failure: the window goes on, and time would hide what was bad.
-func (p *pass) judgeMeasured(s *waveState, g v1alpha1.Gate) v1alpha1.GateStatus {
-	was := priorGate(s.prior, g.Name)
-	if s.prior.IsDone() || p.ending() {
-		was.WaitingSince = nil
-		return was
+// judgeGates returns the gates of a wave. It judges the gates that measure the release on the wave's clusters, and
+// sets since when approvals block the admission.
+func judgeGates(in Input, hash string, installs map[string]*Install, w *classifiedWave,
+	clock soakClock) []v1alpha1.GateStatus {
+	gates := slices.Clone(w.gates)
+	var clusters []string
+	if slices.ContainsFunc(w.Gates, IsMeasured) {
+		clusters = listEvaluatedClusters(w.members)
 	}
-	is := v1alpha1.GateStatus{Name: g.Name, Verdict: v1alpha1.GateWaiting}
-	clusters := s.evaluated()
-	switch {
-	case p.isStopped(s), p.isFailed(was):
-		is = was
-	case !s.reached || s.updatedAt == nil && s.isChanging():
-		is.Evidence = "the wave is measured once its clusters are updated"
-	case len(clusters) == 0 || s.updatedAt == nil:
-		is.Evidence = "no cluster of the wave that runs the release can be measured now"
-		is.WaitingSince = p.waitingSince(s, g)
-	case g.Job != nil:
-		is = p.judgeJobs(s, g, clusters)
-	default:
-		is = p.weigh(s, g, clusters)
-	}
-	return p.override(s, was, is)
-}
-
-// override lets a gate pass that a person overrode. What is known of it by then is
-// kept.
-func (p *pass) override(s *waveState, was, is v1alpha1.GateStatus) v1alpha1.GateStatus {
-	if !s.reached || is.Verdict == v1alpha1.GatePassed {
-		return is
-	}
-	for _, o := range p.in.Rollout.Spec.Overrides {
-		switch {
-		case o.Wave != s.Name || o.Gate != is.Name:
-		case was.Verdict == v1alpha1.GateOverridden:
-			return was
-		default:
-			state := "had no verdict"
-			if is.Verdict == v1alpha1.GateFailed {
-				state = "had failed"
-			}
-			is.Evidence = phrase.Truncate(fmt.Sprintf("overridden by %s: %s; the gate %s: %s", o.By, o.Reason, state,
-				is.Evidence), maxEvidence)
-			is.Verdict, is.WaitingSince = v1alpha1.GateOverridden, nil
-			is.DecidedAt = p.decidedAt(s.Name, is.Name, o.At)
-			return is
-		}
-	}
-	return is
-}
-
-// maxEvidence is the API's limit.
-const maxEvidence = 2048
-
-// weigh judges by the newest measurement. The status has it too, which counts for
-// a while where the hub has none: it was restarted, or another hub measured.
-func (p *pass) weigh(s *waveState, g v1alpha1.Gate, clusters []string) v1alpha1.GateStatus {
-	was := priorGate(s.prior, g.Name)
-	since, end := s.updatedAt.Time, s.updatedAt.Add(GateWindow(g))
-	if m := was.Measurement; m != nil && !m.At.Add(-m.Window.Duration).Equal(since) {
-		was = v1alpha1.GateStatus{Name: g.Name, Verdict: v1alpha1.GateWaiting} // it was about another soak
-	}
-	is := v1alpha1.GateStatus{Name: g.Name, Verdict: v1alpha1.GateWaiting, Measurement: was.Measurement}
-	a, ok := p.answer(s, g, clusters)
-	ok = ok && p.in.Now.Sub(a.At) <= maxAge
-	known := was.Measurement != nil && p.in.Now.Sub(was.Measurement.At.Time) <= maxAge
-	switch {
-	case known && (!ok || a.At.Before(was.Measurement.At.Time)):
-		is.Verdict, is.Evidence, is.DecidedAt = was.Verdict, was.Evidence, was.DecidedAt
-		if is.Verdict == v1alpha1.GateOverridden { // and the override was withdrawn
-			is.Verdict, is.DecidedAt = v1alpha1.GateWaiting, nil
-		}
-	case ok:
-		f := p.find(s, g, a, was.Measurement)
-		is.Verdict, is.Measurement = f.verdict(a.At, end), &f.GateMeasurement
-		is.Evidence = phrase.Truncate(f.text(a.At, end), maxEvidence)
-	case was.Measurement != nil:
-		is.Evidence = fmt.Sprintf("nothing was measured since %s", phrase.Time(was.Measurement.At.Time))
-	default:
-		is.Evidence = "not measured yet"
-	}
-	return p.dated(s, g, was, is)
-}
-
-// dated adds since when a verdict is given, or waited for.
-func (p *pass) dated(s *waveState, g v1alpha1.Gate, was, is v1alpha1.GateStatus) v1alpha1.GateStatus {
-	switch is.Verdict {
-	case v1alpha1.GateWaiting:
-		is.WaitingSince = p.waitingSince(s, g)
-	case was.Verdict:
-		is.DecidedAt = was.DecidedAt
-	default:
-		is.DecidedAt = stampTime(p.in.Now)
-	}
-	if is.Verdict == v1alpha1.GateFailed {
-		is.Retries = p.in.Rollout.Spec.Retries
-	}
-	return is
-}
-
-// isChanging tells whether clusters of the wave are still to be updated.
-func (s *waveState) isChanging() bool { return s.counts.Pending > 0 || s.counts.InProgress > 0 }
-
-// waitingSince is since when nothing but the gate holds the wave back; nil if other
-// things do too.
-func (p *pass) waitingSince(s *waveState, g v1alpha1.Gate) *metav1.Time {
-	switch {
-	case s.present == 0 || s.isChanging():
-		return nil
-	case s.updatedAt == nil:
-		return orValue(priorGate(s.prior, g.Name).WaitingSince, *stampTime(p.in.Now))
-	}
-	end := s.updatedAt.Add(max(GateWindow(g), s.Soak.Duration))
-	if p.in.Now.Before(end.Add(slack)) {
-		return nil
-	}
-	return stampTime(end)
-}
-
-// announce says since when approvals hold the wave's admission back.
-func (p *pass) announce(s *waveState) {
-	for i := range s.gates {
-		g := &s.gates[i]
-		if IsMeasured(s.Gates[i]) || g.IsPassed() || !s.reached || s.present == 0 || p.ending() ||
-			s.prior.VerifiedAt != nil { // a cluster that joined a skipped wave waits too
+	for i, g := range w.Gates {
+		previous := findPriorGate(w.prior, g.Name)
+		if !IsMeasured(g) {
+			gates[i].WaitingSince = findApprovalWaitStart(in.Rollout, w, gates[i], in.Now)
 			continue
 		}
-		if g.WaitingSince = priorGate(s.prior, g.Name).WaitingSince; g.WaitingSince == nil {
-			g.WaitingSince = stampTime(p.in.Now)
-		}
+		gates[i] = judgeMeasuredGate(gateInput{now: in.Now, rollout: in.Rollout, wave: w, clock: clock, gate: g,
+			previous: previous, clusters: clusters}, in.Answers, hash, installs)
 	}
+	return gates
 }
 
-// waiting is the first gate that holds admission back.
-func (s *waveState) waiting() string {
-	for i, g := range s.gates {
-		if !IsMeasured(s.Gates[i]) && !g.IsPassed() {
+// judgeMeasuredGate returns the verdict on a gate that measures. The verdict of a verified wave does not change. A
+// failure does not change either: the window moves, and a later window would not contain the bad measurements.
+func judgeMeasuredGate(in gateInput, answers []Answer, hash string, installs map[string]*Install) v1alpha1.GateStatus {
+	ro, w, previous := in.rollout, in.wave, in.previous
+	if w.prior.IsDone() || !ro.MayAdmit() {
+		previous.WaitingSince = nil
+		return previous
+	}
+	current := v1alpha1.GateStatus{Name: in.gate.Name, Verdict: v1alpha1.GateWaiting}
+	switch {
+	case hasFailedGate(&ro.Spec, w.prior), hasFailed(previous, ro.Spec.Retries):
+		current = previous
+	case !w.reached, in.clock.updatedAt == nil && w.isChanging():
+		current.Evidence = "the wave is measured once its clusters are updated"
+	case len(in.clusters) == 0 || in.clock.updatedAt == nil:
+		current.Evidence = "no cluster of the wave that runs the release can be measured now"
+		current.WaitingSince = findWaitStart(in)
+	case in.gate.Job != nil:
+		current = judgeJobGate(in, installs)
+	default:
+		current = judgeNewestAnswer(in, answers, hash)
+	}
+	if !w.reached { // an override counts only after the wave is reached
+		return current
+	}
+	return applyOverride(ro.Spec.Overrides, w.prior, current, in.now)
+}
+
+// applyOverride returns current as Overridden if a person overrode the gate, unless the gate has passed. The
+// evidence is the person's reason and the evidence of current. An override that the status already records is
+// returned unchanged.
+func applyOverride(overrides []v1alpha1.GateOverride, prior v1alpha1.WaveStatus, current v1alpha1.GateStatus,
+	now time.Time) v1alpha1.GateStatus {
+	if current.Verdict == v1alpha1.GatePassed {
+		return current
+	}
+	previous := findPriorGate(prior, current.Name)
+	for _, o := range overrides {
+		switch {
+		case o.Wave != prior.Name || o.Gate != current.Name: // an override of another gate
+		case previous.Verdict == v1alpha1.GateOverridden:
+			return previous
+		default:
+			state := "had no verdict"
+			if current.Verdict == v1alpha1.GateFailed {
+				state = "had failed"
+			}
+			current.Evidence = phrase.Truncate(fmt.Sprintf("overridden by %s: %s; the gate %s: %s", o.By, o.Reason,
+				state, current.Evidence), maxEvidence)
+			current.Verdict, current.WaitingSince = v1alpha1.GateOverridden, nil
+			current.DecidedAt = chooseDecisionTime(previous, o.At, now)
+			return current
+		}
+	}
+	return current
+}
+
+// maxEvidence is the API's limit for the length of the evidence.
+const maxEvidence = 2048
+
+// judgeNewestAnswer judges the gate by the newest measurement. If the hub has no measurement, because it was restarted
+// or another hub measured, the measurement in the status is used until it is older than maxMeasurementAge.
+func judgeNewestAnswer(in gateInput, answers []Answer, hash string) v1alpha1.GateStatus {
+	previous, g := in.previous, in.gate
+	since := in.clock.updatedAt.Time
+	end := since.Add(GateWindow(g))
+	if m := previous.Measurement; m != nil && !m.At.Add(-m.Window.Duration).Equal(since) {
+		previous = v1alpha1.GateStatus{Name: g.Name, Verdict: v1alpha1.GateWaiting} // it measured an earlier soak
+	}
+	current := v1alpha1.GateStatus{Name: g.Name, Verdict: v1alpha1.GateWaiting, Measurement: previous.Measurement}
+	a, ok := findNewestAnswer(answers, Question{Wave: in.wave.Name, Gate: g.Name, Since: since, Clusters: in.clusters})
+	ok = ok && in.now.Sub(a.At) <= maxMeasurementAge
+	isRecent := previous.Measurement != nil && in.now.Sub(previous.Measurement.At.Time) <= maxMeasurementAge
+	switch {
+	case isRecent && (!ok || a.At.Before(previous.Measurement.At.Time)): // the status has the newest measurement
+		current.Verdict, current.Evidence, current.DecidedAt = previous.Verdict, previous.Evidence, previous.DecidedAt
+		if current.Verdict == v1alpha1.GateOverridden { // the override was withdrawn
+			current.Verdict, current.DecidedAt = v1alpha1.GateWaiting, nil
+		}
+	case ok:
+		f := judgeAnswer(in.rollout, hash, g, a, previous.Measurement)
+		current.Verdict, current.Measurement = f.decideVerdict(a.At, end), &f.GateMeasurement
+		current.Evidence = phrase.Truncate(f.formatEvidence(a.At, end), maxEvidence)
+	case previous.Measurement != nil:
+		current.Evidence = fmt.Sprintf("nothing was measured since %s", phrase.Time(previous.Measurement.At.Time))
+	default:
+		current.Evidence = "not measured yet"
+	}
+	return addVerdictTime(in, previous, current)
+}
+
+// addVerdictTime returns current with the time of the verdict or, for a Waiting gate, since when the wave waits only
+// for this gate. A failure also records the number of retries.
+func addVerdictTime(in gateInput, previous, current v1alpha1.GateStatus) v1alpha1.GateStatus {
+	switch current.Verdict {
+	case v1alpha1.GateWaiting:
+		current.WaitingSince = findWaitStart(in)
+	case previous.Verdict: // the verdict has not changed
+		current.DecidedAt = previous.DecidedAt
+	default:
+		current.DecidedAt = roundDown(in.now)
+	}
+	if current.Verdict == v1alpha1.GateFailed {
+		current.Retries = in.rollout.Spec.Retries
+	}
+	return current
+}
+
+// findWaitStart returns since when only the gate blocks the wave: the end of its window and of the soak. If the soak
+// has not begun, it returns when the gate was first seen to block. It returns nil if something else blocks the wave
+// too, and for verdictSlack after the end.
+func findWaitStart(in gateInput) *metav1.Time {
+	w := in.wave
+	switch {
+	case w.present == 0 || w.isChanging():
+		return nil
+	case in.clock.updatedAt == nil:
+		return fillDefault(in.previous.WaitingSince, *roundDown(in.now))
+	}
+	end := in.clock.updatedAt.Add(max(GateWindow(in.gate), w.Soak.Duration))
+	if in.now.Before(end.Add(verdictSlack)) {
+		return nil
+	}
+	return roundDown(end)
+}
+
+// findApprovalWaitStart returns since when a missing approval blocks the wave's admission. If the approval does not
+// block the wave, it returns g.WaitingSince, which is nil for a gate that was just judged.
+func findApprovalWaitStart(ro *v1alpha1.OperatorRollout, w *classifiedWave, g v1alpha1.GateStatus,
+	now time.Time) *metav1.Time {
+	if g.IsPassed() || !w.reached || w.present == 0 || !ro.MayAdmit() ||
+		w.prior.VerifiedAt != nil { // a cluster that joined a skipped wave waits too
+		return g.WaitingSince
+	}
+	return fillDefault(findPriorGate(w.prior, g.Name).WaitingSince, *roundDown(now))
+}
+
+// findMissingApproval returns the name of the first gate that blocks admission, or "" if there is none.
+func findMissingApproval(specs []v1alpha1.Gate, gates []v1alpha1.GateStatus) string {
+	for i, g := range gates {
+		if !IsMeasured(specs[i]) && !g.IsPassed() {
 			return g.Name
 		}
 	}
 	return ""
 }
 
-// explainGate says which gate stopped the rollout, and what to do.
-func (s *waveState) explainGate() string {
-	g := s.failedGate()
+// explainGate says which gate stopped the rollout, and what a person can do.
+func explainGate(w *judgedWave) string {
+	g := w.failedGate
 	return phrase.Truncate(fmt.Sprintf("gate %s of wave %s failed: %s; nothing more is admitted: set another version, "+
-		"retry the rollout to have the wave judged anew, or override the gate", g.Name, s.Name, g.Evidence), maxMessage)
+		"retry the rollout to have the wave judged again, or override the gate", g.Name, w.Name, g.Evidence),
+		maxMessage)
 }
 
-// maxMessage leaves room within the API's limit for what the hub adds.
+// maxMessage is shorter than the API's limit, because the hub appends text to the message.
 const maxMessage = 1500
 
-// explainVerifying says which gates have no verdict.
-func (s *waveState) explainVerifying() string {
+// explainVerifying lists the gates that have no verdict yet.
+func explainVerifying(w *judgedWave) string {
 	var open []string
-	for _, g := range s.gates {
+	for _, g := range w.gates {
 		if !g.IsPassed() {
 			open = append(open, fmt.Sprintf("gate %s has no verdict: %s", g.Name, g.Evidence))
 		}
 	}
-	return phrase.Truncate(fmt.Sprintf("wave %s waits for %s: %s", s.Name, phrase.Count(len(open), "gate"),
+	return phrase.Truncate(fmt.Sprintf("wave %s waits for %s: %s", w.Name, phrase.Count(len(open), "gate"),
 		phrase.First(open, maxNamed)), maxMessage)
 }
 
-// gateEvents tell of each change of a verdict, and of each gate that begins to hold
-// its wave back.
-func (p *pass) gateEvents(waves []v1alpha1.WaveStatus) []Event {
+// listGateEvents returns an event for each verdict that changed, and for each gate that starts to block its wave.
+func listGateEvents(prior v1alpha1.OperatorRolloutStatus, waves []v1alpha1.WaveStatus) []Event {
 	var events []Event
-	tell := func(wave string, g v1alpha1.GateStatus, reason, what string) {
+	add := func(wave string, g v1alpha1.GateStatus, reason, text string) {
 		events = append(events, Event{Reason: reason, Message: phrase.Truncate(fmt.Sprintf("gate %s of wave %s %s: %s",
-			g.Name, wave, what, g.Evidence), maxEventNote)})
+			g.Name, wave, text, g.Evidence), maxEventNote)})
 	}
-	for i, w := range waves {
+	for _, w := range waves {
+		priorWave := findPriorWave(prior, w.Name)
 		for _, g := range w.Gates {
-			was := priorGate(p.states[i].prior, g.Name)
+			previous := findPriorGate(priorWave, g.Name)
 			switch {
-			case g.Verdict != was.Verdict && g.Verdict != v1alpha1.GateWaiting:
-				tell(w.Name, g, "Gate"+string(g.Verdict), verdictTexts[g.Verdict])
-			case g.Verdict != was.Verdict:
-				tell(w.Name, g, "GateUndecided", "has no verdict any more")
-			case g.WaitingSince != nil && was.WaitingSince == nil:
-				tell(w.Name, g, "GateWaiting", "holds the wave back")
+			case g.Verdict != previous.Verdict && g.Verdict != v1alpha1.GateWaiting:
+				add(w.Name, g, "Gate"+string(g.Verdict), verdictTexts[g.Verdict])
+			case g.Verdict != previous.Verdict:
+				add(w.Name, g, "GateUndecided", "has lost its verdict")
+			case g.WaitingSince != nil && previous.WaitingSince == nil:
+				add(w.Name, g, "GateWaiting", "holds the wave back")
 			}
 		}
 	}
@@ -354,6 +434,7 @@ func (p *pass) gateEvents(waves []v1alpha1.WaveStatus) []Event {
 // maxEventNote is the limit of the events API.
 const maxEventNote = 1000
 
+// verdictTexts are the verbs of events, by verdict.
 var verdictTexts = map[v1alpha1.GateVerdict]string{
 	v1alpha1.GatePassed: "passed", v1alpha1.GateFailed: "failed", v1alpha1.GateOverridden: "is overridden",
 }

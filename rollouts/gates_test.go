@@ -42,7 +42,7 @@ func (f *fixture) judged(elapsed time.Duration, g v1alpha1.Gate) {
 	f.ro.Status.Waves[0].UpdatedAt = ago(elapsed)
 }
 
-// answer answers what is asked now, and lets a second pass.
+// answer answers the current questions, and advances the clock by a second.
 func (f *fixture) answer(t *testing.T, results map[string]rollouts.Result) {
 	t.Helper()
 	questions := rollouts.Next(f.Input).Questions
@@ -55,7 +55,7 @@ func (f *fixture) answer(t *testing.T, results map[string]rollouts.Result) {
 	f.Now = f.Now.Add(time.Second)
 }
 
-// fail answers what is asked now with an error.
+// fail answers the current questions with an error.
 func (f *fixture) fail(t *testing.T, why string) {
 	t.Helper()
 	f.answer(t, nil)
@@ -86,8 +86,8 @@ func ofClusters(names ...string) rollouts.Result {
 	return r
 }
 
-// sloResults are those of the SLIs available (99 %) and panic (99.9 %) with so many
-// bad slices of 1000.
+// sloResults returns results for the SLIs available (99 %) and panic (99.9 %) with these numbers of bad slices
+// of 1000.
 func sloResults(badAvailable, badPanic float64) map[string]rollouts.Result {
 	return map[string]rollouts.Result{
 		"objectives": vector(ofSLI("available", 0.99), ofSLI("panic", 0.999)),
@@ -476,7 +476,7 @@ func TestGatesHoldTheWave(t *testing.T) {
 			want: "Halted, one Verifying, two Waiting: gate budget of wave one failed: available: burn rate 30 " +
 				"within " +
 				"10m0s, at most 14.4 passes; 300 of 1000 measurements are bad; nothing more is admitted: set " +
-				"another version, retry the rollout to have the wave judged anew, or override the gate",
+				"another version, retry the rollout to have the wave judged again, or override the gate",
 		},
 		"failed, and the policy is abort": {
 			given: func(t *testing.T, f *fixture) {
@@ -496,7 +496,7 @@ func TestGatesHoldTheWave(t *testing.T) {
 				"within " +
 				"5m0s, at most 14.4 passes; 300 of 1000 measurements are bad; nothing more is admitted: set " +
 				"another " +
-				"version, retry the rollout to have the wave judged anew, or override the gate",
+				"version, retry the rollout to have the wave judged again, or override the gate",
 		},
 		"failed and overridden": {
 			given: func(t *testing.T, f *fixture) { failed(t, f); f.override("one", "budget") },
@@ -616,8 +616,8 @@ func eventsOf(d rollouts.Decision) []string {
 	return out
 }
 
-// A failure stays although the window goes on and hides what was bad, until a person
-// overrides it or has the wave tried again.
+// A failure stays although the window moves past the bad measurements, until a person overrides the gate or retries
+// the wave.
 func TestFailedGateStays(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -670,8 +670,7 @@ func TestFailedGateStays(t *testing.T) {
 	})
 }
 
-// A query has to miss its threshold several times in a row. Looking twice at one
-// measurement does not count twice.
+// A query must miss its threshold several times in a row. A measurement that is read twice counts once.
 func TestFailuresAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -702,8 +701,7 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 }
 
-// A hub that was restarted has no answers, but what the status says is still known
-// for a while.
+// A restarted hub has no answers, but uses the verdicts in the status for a limited time.
 func TestRestartKeepsRecentVerdicts(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -728,7 +726,7 @@ func TestRestartKeepsRecentVerdicts(t *testing.T) {
 	}
 }
 
-// What waits for a gate alone is announced once, with the time since when.
+// A wave that waits only for a gate is announced once, with the start of the wait.
 func TestWaitingIsAnnounced(t *testing.T) {
 	t.Parallel()
 	t.Run("a measurement", func(t *testing.T) {
@@ -913,8 +911,8 @@ func TestValidateGates(t *testing.T) {
 	}
 }
 
-// TestApprovalOnlyForNewPermissions: a person is waited for where a release asks for more
-// rights than what runs has, or where that is not known.
+// TestApprovalOnlyForNewPermissions checks that a rollout waits for a person if the release requires more rights than
+// the installed release, or if that is not known.
 func TestApprovalOnlyForNewPermissions(t *testing.T) {
 	t.Parallel()
 	grown := []v1alpha1.AddedPermissions{{From: "echo.v1.0.0", Rights: []string{"list secrets", "get pods"}}}

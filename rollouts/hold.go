@@ -13,172 +13,118 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Hold is a reason why a cluster is not to be admitted now. What was admitted
-// before finishes.
+// Hold is a reason why a cluster must not be admitted now. Clusters that were admitted before the hold finish.
 type Hold struct {
-	// Reason is one of the API's reasons, and Message a sentence without a stop.
+	// Reason is one of the API's reasons. Message is a sentence without a period.
 	Reason, Message string
-	// Until is when the hold may be over by itself; zero where that is not known.
+	// Until is when the hold might end by itself; zero if that is not known.
 	Until time.Time
-	// Defers says that the cluster counts as deferred: other clusters, and the next
-	// wave, need not wait for it. Otherwise it counts as pending.
+	// Defers is true if the cluster counts as deferred: other clusters and the next wave do not wait for it. Otherwise
+	// it counts as pending.
 	Defers bool
-	// NeedsJob says that the hold ends once the preflight Job has run on the cluster,
-	// which it was not asked to yet.
+	// NeedsJob is true if the hold ends after the preflight Job ran on the cluster, and the Job was not requested yet.
 	NeedsJob bool
-	// KeepsEntry says that a batch entry of the cluster waits for the end of the
-	// hold. Otherwise it is dropped.
+	// KeepsEntry is true if a batch entry of the cluster waits for the end of the hold. Otherwise the entry
+	// is dropped.
 	KeepsEntry bool
 }
 
-// isIgnored tells whether a hold does not count for this rollout. A person may
-// override windows. A rollback brings back what ran before, so only what its
-// cluster's owner, FleetAccess and FleetFreeze objects say and other changes of the cluster
-// hold it up.
-func (p *pass) isIgnored(h Hold) bool {
+// isIgnored reports whether a hold does not apply to this rollout. A person can override windows. A rollback restores
+// the earlier release, so only a few holds block it: holds by the cluster's owner, by FleetAccess and FleetFreeze
+// objects, and by other changes of the cluster.
+func isIgnored(spec *v1alpha1.OperatorRolloutSpec, h Hold) bool {
+	isRollback := spec.Rollback != nil
 	switch h.Reason {
 	case v1alpha1.ReasonWindowClosed:
-		return p.isBack() || p.in.Rollout.Spec.WindowOverride != nil
+		return isRollback || spec.WindowOverride != nil
 	case v1alpha1.ReasonClusterBusy, v1alpha1.ReasonVetoed, v1alpha1.ReasonClusterNotWritable,
 		v1alpha1.ReasonRecovered, v1alpha1.ReasonReportPending, v1alpha1.ReasonAccessNotPermitted,
 		v1alpha1.ReasonFrozen:
 		return false
 	default:
-		return p.isBack()
+		return isRollback
 	}
 }
 
-// hold returns the first hold of a cluster that counts; nil if there is none, and in
-// a rollout that admits nothing any more.
-func (p *pass) hold(c Cluster) *Hold {
-	if p.ending() {
+// findHold returns the first hold of a cluster that applies. It returns nil if there is none, if the cluster is not
+// selected (c is nil), and if the rollout admits no more clusters.
+func findHold(ro *v1alpha1.OperatorRollout, c *Cluster) *Hold {
+	if c == nil || !ro.MayAdmit() {
 		return nil
 	}
 	for i := range c.Holds {
-		if !p.isIgnored(c.Holds[i]) {
+		if !isIgnored(&ro.Spec, c.Holds[i]) {
 			return &c.Holds[i]
 		}
 	}
 	return nil
 }
 
-// openUntil is when windows may close a cluster; zero if that does not matter.
-func (p *pass) openUntil(c Cluster) time.Time {
-	if p.isIgnored(Hold{Reason: v1alpha1.ReasonWindowClosed}) {
+// readOpenUntil returns when ChangeWindows might close the cluster. It returns zero if windows do not apply.
+func readOpenUntil(spec *v1alpha1.OperatorRolloutSpec, c *Cluster) time.Time {
+	if isIgnored(spec, Hold{Reason: v1alpha1.ReasonWindowClosed}) {
 		return time.Time{}
 	}
 	return c.OpenUntil
 }
 
-// judgeHold classifies a cluster that is not admitted and could be observed.
-func (m *member) judgeHold() {
-	m.Class = ClassPending
-	if m.hold == nil {
-		return
-	}
-	if m.hold.Defers {
-		m.Class = ClassDeferred
-	}
-	m.Reason, m.Message, m.Until = m.hold.Reason, m.hold.Message, m.hold.Until
-}
-
-// windowOverride is the override to record; one that was taken back stays.
-func (p *pass) windowOverride() *v1alpha1.WindowOverride {
-	o := p.in.Rollout.Spec.WindowOverride.DeepCopy()
+// recordWindowOverride returns the override for the next status. A withdrawn override stays recorded. An override
+// without a time gets the time at which the hub first saw it.
+func recordWindowOverride(requested, previous *v1alpha1.WindowOverride, now time.Time) *v1alpha1.WindowOverride {
+	o := requested.DeepCopy()
 	if o == nil {
-		return p.prior.WindowOverride
+		return previous
 	}
-	if was := p.prior.WindowOverride; o.At.IsZero() && was != nil && was.By == o.By && was.Reason == o.Reason {
-		o.At = was.At
+	if o.At.IsZero() && previous != nil && previous.By == o.By && previous.Reason == o.Reason {
+		o.At = previous.At
 	} else if o.At.IsZero() {
-		o.At = *stampTime(p.in.Now)
+		o.At = *roundDown(now)
 	}
 	return o
 }
 
-// overrideEvents tell of an override that was not recorded before.
-func (p *pass) overrideEvents(status v1alpha1.OperatorRolloutStatus) []Event {
-	was, is := p.prior.WindowOverride, status.WindowOverride
-	if is == nil || was != nil && was.By == is.By && was.Reason == is.Reason && was.At.Equal(&is.At) {
+// listOverrideEvents returns an event if current is an override that previous does not record.
+func listOverrideEvents(previous, current *v1alpha1.WindowOverride) []Event {
+	if current == nil || previous != nil && previous.By == current.By && previous.Reason == current.Reason &&
+		previous.At.Equal(&current.At) {
 		return nil
 	}
 	return []Event{{Reason: "WindowsOverridden",
-		Message: fmt.Sprintf("ChangeWindows are overridden by %s: %s", is.By, is.Reason)}}
+		Message: fmt.Sprintf("ChangeWindows are overridden by %s: %s", current.By, current.Reason)}}
 }
 
-// heldEntry marks a batch entry whose cluster is held back, and since when; the
-// slot stays taken. An entry that is not held any more is to be acted on from now
-// on.
-//
-// That an entry is held is known to every hub only once it was read back: one that
-// acts on the entry as it was before has to end within AdmissionTimeout. So an
-// entry is dropped only after entryDoubt.
-func (p *pass) heldEntry(e v1alpha1.BatchEntry) v1alpha1.BatchEntry {
-	if held := p.hold(p.clusters[e.Cluster]) != nil; held != e.Held {
-		e.Held, e.AdmittedAt = held, *stampTime(p.in.Now)
-	}
-	return e
-}
-
-// lapse keeps the entries of a rollout that acts on none any more for as long as a
-// hub may act on them: other operators must not be admitted on these clusters.
-func lapse(batch *v1alpha1.AdmissionBatch, now time.Time) (*v1alpha1.AdmissionBatch, time.Duration) {
-	if batch == nil {
-		return nil, 0
-	}
-	var kept []v1alpha1.BatchEntry
-	for _, e := range batch.Clusters {
-		if !e.Held {
-			e.Held, e.AdmittedAt = true, *stampTime(now)
-		}
-		if now.Sub(e.AdmittedAt.Time) <= entryDoubt {
-			kept = append(kept, e)
-		}
-	}
-	if len(kept) == 0 {
-		return nil, 0
-	}
-	return &v1alpha1.AdmissionBatch{Clusters: kept}, entryDoubt + time.Second
-}
-
-// isLapsed tells whether an entry that is held for so long that nobody acts on it
-// any more is to be dropped.
-func (p *pass) isLapsed(e v1alpha1.BatchEntry) bool {
-	h := p.hold(p.clusters[e.Cluster])
-	return e.Held && h != nil && !h.KeepsEntry && p.in.Now.Sub(e.AdmittedAt.Time) > entryDoubt
-}
-
-// The API's limits of a group of clusters that are held back.
+// The API's limits for a group of clusters with a hold.
 const (
 	maxHeldBack     = 10
 	maxHeldClusters = 100
 	maxHoldMessage  = 512
 )
 
-// isHoldingBack tells whether a member would be admitted but for its hold. In a
-// wave that admits nothing, that is why.
-func (s *waveState) isHoldingBack(m member) bool { return s.admits() && m.isHeld() }
+// isBlockedByHold reports whether the hold is the only reason why a member is not admitted. It is false if the wave
+// admits no clusters.
+func isBlockedByHold(w *judgedWave, m *member) bool { return w.isAdmitting && m.isHeld() }
 
-// heldBackClusters groups the clusters of open waves that are held back by reason
-// and message: those of the most clusters first.
-func (p *pass) heldBackClusters() []v1alpha1.HeldBackClusters {
-	if p.stopped() {
-		return nil // that is why
-	}
+// groupHeldClusters groups the clusters that are blocked by a hold, by reason and message: members of waves that admit
+// clusters, and selected clusters that cannot be written to and are not members. The largest group comes first. It
+// returns at most maxHeldBack groups.
+func groupHeldClusters(ro *v1alpha1.OperatorRollout, waves []judgedWave, selected []Cluster,
+	installs map[string]*Install) []v1alpha1.HeldBackClusters {
 	groups := holdGroups{}
-	for i := range p.states {
-		for _, m := range p.states[i].members {
-			if p.states[i].isHoldingBack(m) {
+	for i := range waves {
+		for k := range waves[i].members {
+			if m := &waves[i].members[k]; isBlockedByHold(&waves[i], m) {
 				groups.add(m.Cluster, *m.hold)
 			}
 		}
 	}
-	for _, c := range p.selected {
-		if h := p.notWritable(c); h != nil && p.installs[c.Name].Rollout != p.in.Rollout.Name {
-			groups.add(c.Name, *h) // it could not be given a wave
+	for i := range selected {
+		c := &selected[i]
+		h, install := findNotWritableHold(ro, c), installs[c.Name]
+		if h != nil && (install == nil || install.Rollout != ro.Name) {
+			groups.add(c.Name, *h) // it could not be assigned to a wave
 		}
 	}
 	var list []v1alpha1.HeldBackClusters
@@ -191,9 +137,9 @@ func (p *pass) heldBackClusters() []v1alpha1.HeldBackClusters {
 	return list[:min(len(list), maxHeldBack)]
 }
 
-// recordedHolds returns the clusters with the holds that the status records, for
-// whoever cannot look for them.
-func recordedHolds(in Input) []Cluster {
+// applyRecordedHolds returns the clusters with the holds that the status records, for callers that cannot read the
+// causes of holds.
+func applyRecordedHolds(in Input) []Cluster {
 	holds := map[string][]Hold{}
 	for _, g := range in.Rollout.Status.HeldBack {
 		h := Hold{Reason: g.Reason, Message: g.Message, Defers: g.Deferred}
@@ -211,16 +157,17 @@ func recordedHolds(in Input) []Cluster {
 	return clusters
 }
 
-// isHeld tells whether the member would be admitted if nothing held it back.
-func (m member) isHeld() bool {
+// isHeld reports whether the member would be admitted without its hold.
+func (m *member) isHeld() bool {
 	return m.hold != nil && (m.Class == ClassPending || m.Class == ClassDeferred) && m.Reason == m.hold.Reason
 }
 
-// explainHeld says what the wave waits for, where all that is left to admit is
-// held back: for each hold, which clusters it is about.
-func (s *waveState) explainHeld(w v1alpha1.WaveStatus) (reason, message string) {
+// explainHeld lists the clusters of each hold if all pending members have a hold. Otherwise it returns "". The reason
+// is the reason of the first hold, or Progressing while other members are in progress.
+func explainHeld(w *judgedWave) (reason, message string) {
 	var held []heldCluster
-	for _, m := range s.members {
+	for i := range w.members {
+		m := &w.members[i]
 		if m.Class != ClassPending {
 			continue
 		}
@@ -236,28 +183,29 @@ func (s *waveState) explainHeld(w v1alpha1.WaveStatus) (reason, message string) 
 	if w.InProgress > 0 {
 		reason = v1alpha1.ReasonProgressing
 	}
-	return reason, phrase.Truncate(s.explainProgress(w)+"; "+listHeld(held, "not admitted now"), maxMessage)
+	return reason, phrase.Truncate(explainProgress(w)+"; "+listHeld(held, "not admitted now"), maxMessage)
 }
 
-// heldCluster is a cluster and what holds it back.
+// heldCluster is a cluster with its hold.
 type heldCluster struct {
 	cluster string
 	Hold
 }
 
-// firstEnd is when the first of the holds ends; zero where none has an end.
-func firstEnd(held []heldCluster) time.Time {
-	var first time.Time
+// findFirstEnd returns when the first of the holds ends. It returns zero if no hold has an end.
+func findFirstEnd(held []heldCluster) time.Time {
+	var earliest time.Time
 	for _, h := range held {
-		if !h.Until.IsZero() && (first.IsZero() || h.Until.Before(first)) {
-			first = h.Until
+		if !h.Until.IsZero() && (earliest.IsZero() || h.Until.Before(earliest)) {
+			earliest = h.Until
 		}
 	}
-	return first
+	return earliest
 }
 
-// listHeld says for each hold which clusters it is about; how is what they are, such as "not admitted now".
-func listHeld(held []heldCluster, how string) string {
+// listHeld returns a text with the clusters of each hold, for at most maxNamed messages. effect is the effect of the
+// holds on the clusters, such as "not admitted now".
+func listHeld(held []heldCluster, effect string) string {
 	var order, texts []string
 	clusters := map[string][]string{}
 	for _, h := range held {
@@ -268,45 +216,47 @@ func listHeld(held []heldCluster, how string) string {
 	}
 	for i, message := range order {
 		if i == maxNamed {
-			texts = append(texts, fmt.Sprintf("others %s for %s", how, phrase.Count(len(order)-i, "more reason")))
+			texts = append(texts, fmt.Sprintf("others %s for %s", effect, phrase.Count(len(order)-i, "more reason")))
 			break
 		}
 		names := clusters[message]
-		texts = append(texts, fmt.Sprintf("%s %s (%s): %s", phrase.Count(len(names), "cluster"), how,
+		texts = append(texts, fmt.Sprintf("%s %s (%s): %s", phrase.Count(len(names), "cluster"), effect,
 			phrase.First(names, maxNamed), message))
 	}
 	return strings.Join(texts, "; ")
 }
 
-// notAfter is when an action must not be carried out any more; zero if never.
-func notAfter(t time.Time) metav1.Time {
+// toNotAfter converts a time to an action's NotAfter. Zero means no limit.
+func toNotAfter(t time.Time) metav1.Time {
 	if t.IsZero() {
 		return metav1.Time{}
 	}
 	return metav1.Time{Time: t.UTC()}
 }
 
-// holdTimes are the times at which a hold of the wave's clusters may begin or end.
-func (p *pass) holdTimes(s *waveState) []time.Time {
-	if p.stopped() {
-		return nil
-	}
+// listHoldTimes returns the times at which a hold might end, or a window might close, on clusters of the wave that have
+// a batch entry or would be admitted next. Some of the times can be zero.
+func listHoldTimes(spec *v1alpha1.OperatorRolloutSpec, w *judgedWave,
+	batch map[string]v1alpha1.BatchEntry) []time.Time {
 	var times []time.Time
-	for _, m := range s.members {
-		_, written := p.batch[m.Cluster]
-		if m.hold != nil && (written || s.isHoldingBack(m)) {
+	for i := range w.members {
+		m := &w.members[i]
+		_, written := batch[m.Cluster]
+		if m.hold != nil && (written || isBlockedByHold(w, m)) {
 			times = append(times, m.hold.Until)
 		}
-		if written || s.admits() && m.admissible {
-			times = append(times, p.openUntil(m.cluster))
+		if written || w.isAdmitting && m.isAdmissible {
+			times = append(times, readOpenUntil(spec, m.cluster))
 		}
 	}
 	return times
 }
 
-// holdGroups are clusters that are held back, by reason and message.
+// holdGroups are groups of clusters with a hold, by reason and message.
 type holdGroups map[string]*v1alpha1.HeldBackClusters
 
+// add adds a cluster to the group of its hold. The group counts all clusters, lists at most maxHeldClusters, and has
+// the earliest end of its holds.
 func (all holdGroups) add(cluster string, h Hold) {
 	key := h.Reason + " " + h.Message
 	g := all[key]
@@ -323,15 +273,14 @@ func (all holdGroups) add(cluster string, h Hold) {
 	}
 }
 
-// notWritable is the hold of a cluster whose OperatorInstall could not be written; nil
-// if there is none.
-func (p *pass) notWritable(c Cluster) *Hold {
-	if h := p.hold(c); h != nil && h.Reason == v1alpha1.ReasonClusterNotWritable {
+// findNotWritableHold returns the hold of a cluster whose OperatorInstall could not be written. It returns nil if
+// there is none.
+func findNotWritableHold(ro *v1alpha1.OperatorRollout, c *Cluster) *Hold {
+	if h := findHold(ro, c); h != nil && h.Reason == v1alpha1.ReasonClusterNotWritable {
 		return h
 	}
 	return nil
 }
 
-// isDeferring tells whether the member's hold is one that the rollout does not wait
-// for.
-func (m member) isDeferring() bool { return m.hold != nil && m.hold.Defers }
+// isDeferring reports whether the rollout does not wait for the end of the member's hold.
+func (m *member) isDeferring() bool { return m.hold != nil && m.hold.Defers }

@@ -17,7 +17,7 @@ type schedule struct {
 	period, open, phase time.Duration
 }
 
-// at tells whether the windows are open, and when that changes.
+// at reports whether the windows are open, and when that changes.
 func (s schedule) at(now time.Time) (open bool, until time.Time) {
 	if s.period == 0 {
 		return true, time.Time{}
@@ -61,8 +61,8 @@ func (sim *simulation) withHolds(c rollouts.Cluster) rollouts.Cluster {
 	return c
 }
 
-// veto has the owner of a cluster refuse changes, or allow them again. On every other
-// cluster it is the release that does not fit, and then does.
+// veto starts or ends the veto of a cluster's owner. On every second cluster it instead changes whether the release
+// suits the cluster.
 func (sim *simulation) veto(cluster string) {
 	reason := v1alpha1.ReasonVetoed
 	if cluster[len(cluster)-1]%2 == 0 {

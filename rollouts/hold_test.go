@@ -24,7 +24,7 @@ func (f *fixture) close(clusters ...int) {
 	}
 }
 
-// refuse has the owners of clusters refuse changes.
+// refuse makes the owners of clusters refuse changes.
 func (f *fixture) refuse(clusters ...int) {
 	for _, i := range clusters {
 		f.Clusters[i].Holds = append(f.Clusters[i].Holds,
@@ -40,8 +40,7 @@ func (f *fixture) freeze(clusters ...int) {
 	}
 }
 
-// back makes the rollout one that takes its clusters back from a release that
-// succeeded there.
+// back changes the rollout to a rollback of a release that succeeded on its clusters.
 func (f *fixture) back() {
 	f.ro.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-1", UID: "uid-1"}
 	for i := range f.Installs {
@@ -61,7 +60,7 @@ func TestHolds(t *testing.T) {
 	t.Parallel()
 	const waits = "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress; 2 " +
 		"clusters not admitted now (a, b): outside of ChangeWindow nights"
-	judge(t, map[string]decisionCase{
+	checkDecisions(t, map[string]decisionCase{
 		"closed windows": {given: func(f *fixture) { f.close(0, 1) }, want: waits},
 		"one is frozen, and of the other the windows are closed": {
 			given: func(f *fixture) { f.freeze(0); f.close(1) },
@@ -90,7 +89,7 @@ func TestHolds(t *testing.T) {
 			want: "Admit b to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters " +
 				"updated, 2 in progress",
 		},
-		"what was admitted finishes": {
+		"clusters that were already admitted finish their update": {
 			given: func(f *fixture) { f.admit(time.Minute, 0); f.close(0, 1) },
 			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 1 in progress; 1 " +
 				"cluster not admitted now (b): outside of ChangeWindow nights",
@@ -236,7 +235,7 @@ func TestHeldBackIsRecorded(t *testing.T) {
 	if d.RecheckAfter != opens.Sub(noon) {
 		t.Errorf("recheck after %s, want when the windows open", d.RecheckAfter)
 	}
-	// Whoever reads the status classifies the clusters as the hub does.
+	// A reader of the status gets the same classes of the clusters as the hub.
 	f.ro.Status, f.Clusters[0].Holds, f.Clusters[1].Holds, f.Clusters[2].Holds = d.Status, nil, nil, nil
 	members, err := rollouts.Classify(f.Input)
 	if err != nil {
@@ -269,7 +268,7 @@ func TestWindowThatCloses(t *testing.T) {
 	}
 }
 
-// refuseWrites has the API server refuse to write clusters.
+// refuseWrites makes the API server refuse writes to clusters.
 func (f *fixture) refuseWrites(clusters ...int) {
 	for _, i := range clusters {
 		f.Clusters[i].Holds = []rollouts.Hold{{Reason: v1alpha1.ReasonClusterNotWritable, Message: "quota exceeded",
@@ -289,7 +288,7 @@ func (f *fixture) unplanned(placed ...int) {
 
 func TestClustersThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	judge(t, map[string]decisionCase{
+	checkDecisions(t, map[string]decisionCase{
 		"planning leaves them out": {
 			given: func(f *fixture) { f.unplanned(); f.refuseWrites(3) },
 			want: "Assign a to one, Assign b to one, Assign c to two, Pending: freezing the membership: 0 of 4 " +

@@ -23,7 +23,7 @@ type hub struct {
 	// installsAt and fleetAt are how far its caches have come.
 	installsAt, fleetAt int
 	pass                *hubPass
-	// asked are questions that are on their way to Prometheus.
+	// asked are the questions that Prometheus has not answered.
 	asked   []asked
 	answers map[*rollout][]rollouts.Answer
 }
@@ -36,14 +36,13 @@ type hubPass struct {
 	view    installs
 	started time.Time
 	done    int
-	// changes are those of the other operator that the hub saw, and others its
-	// rollouts as they were read past the cache before the first action.
+	// changes are the changes of the other operator that the hub saw. others are its rollouts, which were read without
+	// the cache before the first action.
 	changes holds.Changes
 	others  []v1alpha1.OperatorRollout
-	// first is what the hub saw of the operator that comes first.
+	// first are the installs that the hub saw of the operator that this operator depends on.
 	first installs
-	// armed says that the first step of an action was taken, and seen is the
-	// install as it was then.
+	// armed is true if the first step of an action was taken. seen is the install at that time.
 	armed bool
 	seen  install
 }
@@ -190,7 +189,7 @@ func (h *hub) admit(s *simulation, a rollouts.Action, at install) {
 		at.Stamp.Attempt >= a.Attempt || !a.NotAfter.IsZero() && !s.now.Before(a.NotAfter.Time) {
 		return
 	}
-	if s.changes(p.others).Busy(a.Cluster, s.reference(), 1) != nil {
+	if s.changes(p.others).FindBusyHold(a.Cluster, s.reference(), 1) != nil {
 		return
 	}
 	s.checkAdmission(p, a, at)
@@ -198,7 +197,7 @@ func (h *hub) admit(s *simulation, a rollouts.Action, at install) {
 		i.Previous = s.previousOf(ro, *i)
 		i.Stamp = rollouts.Stamp{RolloutUID: string(ro.UID), Hash: rollouts.ReleaseFor(ro, i.Previous).Hash(),
 			AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt}
-		// What the agent reported was about another spec.
+		// The agent's report was about another spec.
 		i.revision, i.Stalled, i.Ready = ro.Spec.Revision, false, false
 	})
 	s.ledger[ledgerKey{a.Cluster, at.uid, string(ro.UID)}] = &ledgerEntry{

@@ -67,8 +67,7 @@ func (sim *simulation) holders(r *rollout, wave string) (ours, older int) {
 
 // checkAdmission is called before a stamp is written.
 func (sim *simulation) checkAdmission(p *hubPass, a rollouts.Action, at install) {
-	// What a person did after the hub made sure of the rollout comes too late
-	// for this one cluster.
+	// A person's change after the hub's last check of the rollout is too late for this cluster.
 	r, ro := p.r, p.read
 	wave, place := strategyWave(ro, a.Wave)
 	if place < 0 {
@@ -256,8 +255,8 @@ func (sim *simulation) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place
 	}
 }
 
-// checkBatch: a new entry is a cluster that the hub saw fit for admission, and
-// an entry is never dropped while the hub cannot know what became of it.
+// checkBatch checks that the hub saw the cluster of each new entry as admissible, and that no entry is dropped while
+// the hub cannot know whether it was carried out.
 func (sim *simulation) checkBatch(p *hubPass) {
 	known := map[string]bool{}
 	if b := p.read.Status.Batch; b != nil {
@@ -351,8 +350,8 @@ func (sim *simulation) failingWaves(r *rollout) map[string]bool {
 	return failing
 }
 
-// checkCaughtUp: every selected cluster has the release or has failed on it,
-// late joiners and those that were deferred included.
+// checkCaughtUp checks that every selected cluster, including late joiners and deferred clusters, has the release or
+// has failed.
 func (sim *simulation) checkCaughtUp(r *rollout, failing map[string]bool) {
 	ro := r.now()
 	if ro.Spec.Abort != nil {

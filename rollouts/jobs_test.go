@@ -20,7 +20,7 @@ func jobGate() v1alpha1.Gate {
 		Namespace: "checks"}}}
 }
 
-// requested are the clusters that are to be asked to run a Job, and its name.
+// requested returns the clusters from which the decision requests a Job, and the name of the Job.
 func requested(d rollouts.Decision) (clusters []string, job string) {
 	for _, a := range d.Actions {
 		if a.Kind == rollouts.ActionRunJob {
@@ -30,8 +30,8 @@ func requested(d rollouts.Decision) (clusters []string, job string) {
 	return clusters, job
 }
 
-// reported has the first clusters asked to run the Job, with these results; an empty
-// one means that its agent has said nothing.
+// reported requests the Job from the first clusters, with these results. An empty result means that the agent has
+// not reported.
 func (f *fixture) reported(job string, states ...v1alpha1.JobState) {
 	for i, state := range states {
 		f.Installs[i].Jobs = map[string]rollouts.Job{job: {RequestedAt: noon.Add(-time.Minute), State: state,
@@ -82,8 +82,8 @@ func TestJobGate(t *testing.T) {
 		},
 		"an agent says nothing": {
 			states: []v1alpha1.JobState{v1alpha1.JobSucceeded, ""},
-			want: "Waiting: the Job succeeded on 1 of 2 clusters; no result of b: the agent has said nothing since " +
-				noon.Add(-time.Minute).Format(time.RFC3339),
+			want: "Waiting: the Job succeeded on 1 of 2 clusters; no result of b: the agent has reported " +
+				"nothing since " + noon.Add(-time.Minute).Format(time.RFC3339),
 		},
 		"some clusters are enough": {
 			clusters: &one, asked: []string{"a"},

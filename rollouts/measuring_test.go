@@ -14,22 +14,22 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// measurements are what Prometheus says of a simulation, and what a hub may conclude.
+// measurements have the state of Prometheus in a simulation, and the verdicts that a hub may give.
 type measurements struct {
-	// burns says that the release installs well and is bad by every measurement.
+	// burns is true if the release installs without errors and every measurement of it is bad.
 	burns bool
-	// isCalm says that Prometheus is up and has all data.
+	// isCalm is true if Prometheus works and has all data.
 	isCalm bool
 	// answers that were given, by gate and time.
-	answers map[string]measured
+	answers map[string]measurement
 	// budgets are the parts of the error budget that were left, by rollout and time.
 	budgets map[string]float64
-	// unobserved are the waves that a person let go on though no cluster of theirs was observed.
+	// unobserved are the waves that a person let continue although no cluster of the wave was observed.
 	unobserved map[string]bool
 }
 
-// measured is an answer in truth.
-type measured struct {
+// measurement is an answer in truth.
+type measurement struct {
 	good, bad bool
 	clusters  []string
 }
@@ -66,7 +66,7 @@ func (sim *simulation) measuredGates(last bool) []v1alpha1.Gate {
 	return gates
 }
 
-// ask remembers questions, each gate's once.
+// ask records questions, one for each gate.
 func (h *hub) ask(r *rollout, questions []rollouts.Question) {
 	for _, q := range questions {
 		if !slices.ContainsFunc(h.asked, func(a asked) bool {
@@ -77,13 +77,13 @@ func (h *hub) ask(r *rollout, questions []rollouts.Question) {
 	}
 }
 
-// hear lets Prometheus answer everything that a hub asked.
+// hear makes Prometheus answer all questions of a hub.
 func (h *hub) hear(s *simulation) {
 	for _, a := range h.asked {
 		if h.answers == nil {
 			h.answers = map[*rollout][]rollouts.Answer{}
 		}
-		// A pass that has begun goes on with the answers that it began with.
+		// A pass that has begun continues with the answers from its start.
 		others := slices.DeleteFunc(slices.Clone(h.answers[a.rollout]), func(known rollouts.Answer) bool {
 			return known.Wave == a.Wave && known.Gate == a.Gate
 		})
@@ -102,7 +102,7 @@ func (sim *simulation) measure(a asked) rollouts.Answer {
 	if sim.isCalm {
 		n = 50
 	}
-	truth := measured{clusters: a.Clusters}
+	truth := measurement{clusters: a.Clusters}
 	outcome := "good"
 	switch {
 	case n < 8:
@@ -136,7 +136,7 @@ func badResults(q rollouts.Question) map[string]rollouts.Result {
 	return resultsOf(q, 900)
 }
 
-// resultsOf are those of all kinds of gates, with so many bad slices of 1000.
+// resultsOf returns results for all kinds of gates, with this number of bad slices of 1000.
 func resultsOf(q rollouts.Question, bad float64) map[string]rollouts.Result {
 	results := baselineResults(bad, 1000, 0, 1000)
 	results["objectives"] = vector(ofSLI("reconcile", 0.99))
@@ -164,7 +164,7 @@ func (sim *simulation) overrideGates(r *rollout, which func(v1alpha1.GateStatus)
 	})
 }
 
-// isHeldByGate tells whether nothing but a gate without a verdict holds a rollout.
+// isHeldByGate reports whether nothing but a gate without a verdict holds a rollout.
 func isHeldByGate(ro *v1alpha1.OperatorRollout) bool {
 	for _, wave := range ro.Status.Waves {
 		for _, g := range wave.Gates {
@@ -206,7 +206,7 @@ func (sim *simulation) checkGates(p *hubPass, wave v1alpha1.WaveStatus, spec v1a
 	}
 }
 
-func (sim *simulation) checkMeasured(p *hubPass, wave, gate string, truth measured, since time.Time) {
+func (sim *simulation) checkMeasured(p *hubPass, wave, gate string, truth measurement, since time.Time) {
 	fit := map[string]bool{}
 	for _, c := range p.in.Clusters {
 		fit[c.Name] = c.Online && !c.Paused && !c.Deleting && c.Labels["fleet"] == "yes"
@@ -263,7 +263,7 @@ func (sim *simulation) checkFailures(p *hubPass) {
 	}
 }
 
-// hasFailedGate tells whether a gate of the rollout failed by a bad measurement.
+// hasFailedGate reports whether a gate of the rollout failed by a bad measurement.
 func (sim *simulation) hasFailedGate(ro *v1alpha1.OperatorRollout) bool {
 	for _, wave := range ro.Status.Waves {
 		for _, g := range wave.Gates {

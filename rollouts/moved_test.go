@@ -26,7 +26,7 @@ func TestMovedTo(t *testing.T) {
 	selectors := []v1alpha1.Wave{wave("canary", "test"), wave("prod", "prod")}
 	for name, test := range map[string]struct {
 		waves []v1alpha1.Wave
-		// wave is the one that the cluster was assigned to.
+		// wave is the wave that the cluster was assigned to.
 		wave, env string
 		deleting  bool
 		want      string

@@ -32,7 +32,7 @@ func (sim *simulation) emptyWave() {
 	sim.log("every cluster of wave %s of %s leaves", wave, ro.Name)
 }
 
-// lie has an agent report nonsense: that it is Ready without an admission, and that what nobody rolls out succeeded.
+// lie makes an agent report nonsense: Ready without an admission, and the success of a release that no rollout has.
 func (sim *simulation) lie(cluster string) {
 	i, exists := sim.present()[cluster]
 	if !exists || i.Deleting || i.isUpdated() || !sim.clusters()[cluster].Online {
@@ -76,7 +76,8 @@ func (sim *simulation) checkObserved(p *hubPass, wave v1alpha1.WaveStatus) {
 	}
 }
 
-// checkSkipped: only a wave that never had a cluster is skipped, when its turn comes and for good.
+// checkSkipped checks that a wave is skipped only if it never had a cluster, only when its turn comes,
+// and permanently.
 func (sim *simulation) checkSkipped(p *hubPass, place int) {
 	wave, was := p.d.Status.Waves[place], v1alpha1.WaveStatus{}
 	if place < len(p.read.Status.Waves) {

@@ -31,7 +31,7 @@ func (f *fixture) fails(clusters ...int) {
 	}
 }
 
-// had says that the first wave was planned with two clusters and that its first ones are updated since a time.
+// had makes the first wave planned with two clusters, of which the first clusters are updated since a time.
 func (f *fixture) had(updated int32, since time.Duration) {
 	f.ro.Spec.Release.Version = "1.2.0"
 	f.ro.Status.Waves[0].Total, f.ro.Status.Waves[0].Updated = 2, updated
@@ -40,7 +40,7 @@ func (f *fixture) had(updated int32, since time.Duration) {
 	}
 }
 
-const advice = "; the rollout goes on once a cluster of the wave runs it, or if you override gate " +
+const advice = "; the rollout continues once a cluster of the wave runs it, or if you override gate " +
 	"bellwether/observation with `bellwether rollout override echo-2 --wave one --gate bellwether/observation " +
 	"--reason TEXT`"
 
@@ -48,7 +48,7 @@ const advice = "; the rollout goes on once a cluster of the wave runs it, or if 
 func TestNothingObservedIsNotVerified(t *testing.T) {
 	t.Parallel()
 	soak := &metav1.Duration{Duration: time.Hour}
-	judge(t, map[string]decisionCase{
+	checkDecisions(t, map[string]decisionCase{
 		"every cluster leaves before it is admitted": {
 			given: func(f *fixture) { f.had(0, 0); f.remove(0, 1) },
 			want: "Progressing, one Verifying, two Waiting: wave one is not verified: no cluster of the wave is " +
@@ -175,8 +175,8 @@ func TestNothingObservedIsNotVerified(t *testing.T) {
 	})
 }
 
-// TestObservationGate: the gate is in the status with its evidence, as long as it holds the wave back, and then with
-// who overrode it. It stands for the gates that have nothing to judge.
+// TestObservationGate checks that the gate is in the status with its evidence while it blocks the wave, and then with
+// the person who overrode it. It replaces gates that have no cluster to judge.
 func TestObservationGate(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -232,7 +232,7 @@ func TestSkippedWaves(t *testing.T) {
 		f.Clusters = append(f.Clusters, rollouts.Cluster{Name: "e", Enrolled: true, Online: true,
 			Labels: map[string]string{"tier": "none"}})
 	}
-	judge(t, map[string]decisionCase{
+	checkDecisions(t, map[string]decisionCase{
 		"it is skipped": {
 			given: empty,
 			want:  "Progressing, one Skipped, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",

@@ -4,148 +4,137 @@
 package rollouts
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// ObserveCluster returns what a rollout reads of a FleetCluster.
-//
-// A cluster is online while its agent reports and does not say that it cannot
-// reach the API server of its own cluster. An agent that says nothing of that,
-// such as one of an earlier version, is believed to reach it.
-func ObserveCluster(c *v1alpha1.FleetCluster) Cluster {
-	agent := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline)
-	apiServer := conditions.Get(c.Status.Conditions, v1alpha1.ConditionAPIServerReachable)
-	cluster := Cluster{
-		Name: c.Name, Labels: c.Labels, Enrolled: isEnrolled(c), PausedReason: PausedReason(c),
-		Deleting: c.DeletionTimestamp != nil, TimeZone: c.Annotations[v1alpha1.AnnotationTimeZone], Veto: c.Status.Veto,
-		Kubernetes: c.Status.Versions.Kubernetes,
-	}
-	cluster.Paused = cluster.PausedReason != ""
-	if at := c.Status.VetoEndedAt; at != nil {
-		cluster.VetoEndedAt = at.Time
-	}
-	if f := c.Status.Freeze; f != nil {
-		cluster.FrozenSince = f.Since.Time
-	}
-	for _, f := range c.Status.PastFreezes {
-		cluster.FrozenBefore = append(cluster.FrozenBefore, Period{f.Since.Time, f.EndedAt.Time})
-	}
-	switch {
-	case agent.Status != metav1.ConditionTrue:
-		cluster.OfflineReason, cluster.OfflineSince = v1alpha1.ReasonAgentOffline, agent.LastTransitionTime.Time
-	case apiServer.Status == metav1.ConditionFalse:
-		cluster.OfflineReason = v1alpha1.ReasonAPIServerUnreachable
-		cluster.OfflineSince = apiServer.LastTransitionTime.Time
-	default:
-		cluster.Online, cluster.OnlineSince = true, agent.LastTransitionTime.Time
-		if apiServer.Status == metav1.ConditionTrue {
-			cluster.OnlineSince = latest(cluster.OnlineSince, apiServer.LastTransitionTime.Time)
-		}
-	}
-	return cluster
+// observation is the input of a pass, indexed by cluster, with the waves as the policies and the current pace
+// define them.
+type observation struct {
+	in Input
+	// prior is the status that was read, with the plan if this pass freezes the plan.
+	prior    v1alpha1.OperatorRolloutStatus
+	strategy v1alpha1.RolloutStrategy
+	// hash identifies the release.
+	hash  string
+	waves []wave
+	// selected is sorted by name.
+	selected []Cluster
+	clusters map[string]*Cluster
+	installs map[string]*Install
+	// batch has the entries whose stamp was not seen.
+	batch map[string]v1alpha1.BatchEntry
+	// unready has since when clusters are known to be not Ready.
+	unready map[string]time.Time
+	// policies are the RolloutPolicies that bind the rollout. unmet is the requirement that the rollout does not meet;
+	// "" if it meets all.
+	policies []v1alpha1.AppliedPolicy
+	unmet    string
+	// pace is how fast the rollout may proceed; nil if the pace is always full.
+	pace *v1alpha1.PaceStatus
+	// recorded is true if the caller has no policies, and the status says what the policies require.
+	recorded bool
+	// events has an event if this pass freezes the plan.
+	events []Event
 }
 
-// PausedReason is why rollouts leave a cluster alone whatever it reports; empty where they do not. If a person paused
-// it, that is the reason.
-func PausedReason(c *v1alpha1.FleetCluster) string {
-	switch {
-	case c.Spec.Paused:
-		return v1alpha1.ReasonPaused
-	case c.Status.IsHibernating():
-		return v1alpha1.ReasonHibernating
-	case c.Status.IsSourcePaused():
-		return v1alpha1.ReasonSourcePaused
+// observe indexes the input. It returns a decision if there is nothing to judge: a newer rollout took over, the view
+// is too old, the spec is not valid, or the membership is not frozen yet.
+func observe(in Input) (observation, *Decision) {
+	if in.Newer {
+		return observation{}, recordSuperseded(in)
 	}
-	return ""
+	if isTooOld(in) {
+		return observation{}, &Decision{WantsLive: true, Status: in.Rollout.Status}
+	}
+	o, err := indexInput(in)
+	if err != nil {
+		return observation{}, recordInvalid(in, err)
+	}
+	if o.prior.PlanHash == "" && in.Rollout.MayAdmit() {
+		return freezeMembership(o)
+	}
+	return o, nil
 }
 
-// IsLeftAlone tells whether a person, or the owner of the cluster's source, wants nothing changed on the cluster. One
-// that hibernates is only offline.
-func (c Cluster) IsLeftAlone() bool {
-	return c.Paused && c.PausedReason != v1alpha1.ReasonHibernating
+// indexInput returns the observation of the input. It fails only on a selector that an API server would refuse.
+func indexInput(in Input) (observation, error) {
+	ro := in.Rollout
+	waves, err := parseWaves(ro.Spec.Strategy)
+	if err != nil {
+		return observation{}, err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&ro.Spec.ClusterSelector)
+	if err != nil {
+		return observation{}, fmt.Errorf("parse cluster selector: %w", err)
+	}
+	o := observation{in: in, prior: ro.Status, strategy: Defaulted(ro.Spec.Strategy), waves: waves,
+		hash:     cmp.Or(ro.Status.ReleaseHash, ro.Spec.Release.Hash()),
+		clusters: map[string]*Cluster{}, installs: make(map[string]*Install, len(in.Installs)),
+		unready: map[string]time.Time{},
+	}
+	for i := range in.Installs {
+		o.installs[in.Installs[i].Cluster] = &in.Installs[i]
+	}
+	o.selected = selectMembers(ro, selector, in.Clusters, o.installs)
+	for i := range o.selected {
+		o.clusters[o.selected[i].Name] = &o.selected[i]
+	}
+	o.batch = listOpenEntries(in, o.clusters)
+	for _, u := range ro.Status.Unready {
+		o.unready[u.Cluster] = u.Since.Time
+	}
+	bound := applyPolicies(in, waves)
+	o.policies, o.unmet = bound.Applied, bound.Unmet
+	if spec := readPaceSpec(ro.Spec, o.strategy); spec != nil && ro.MayAdmit() {
+		o.pace = judgePace(spec, in)
+		stretchSoaks(waves, ro.Status, o.pace.Percent)
+	}
+	return o, nil
 }
 
-// isEnrolled tells whether the cluster's namespace can be written to. One that
-// cannot would hold up the planning of all others.
-func isEnrolled(c *v1alpha1.FleetCluster) bool {
-	reason := conditions.Get(c.Status.Conditions, v1alpha1.ConditionReady).Reason
-	return c.Status.Namespace != "" && reason != v1alpha1.ReasonNamespaceTerminating &&
-		reason != v1alpha1.ReasonNamespaceConflict
+// selectMembers returns the clusters that belong to the rollout, sorted by name.
+func selectMembers(ro *v1alpha1.OperatorRollout, selector labels.Selector, fleet []Cluster,
+	installs map[string]*Install) []Cluster {
+	members := slices.DeleteFunc(selectClusters(selector, fleet),
+		func(c Cluster) bool { return !canBeMember(ro, installs[c.Name]) })
+	slices.SortFunc(members, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	return members
 }
 
-// ObserveInstall returns what a rollout reads of an OperatorInstall. Conditions count only where the agent wrote them
-// for the object as it is now. Ready counts as long as the agent wrote it for the admission: the hub writes the rest of
-// the object too, such as the services that are to be probed, and that makes no operator unready.
-func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
-	install := Install{
-		Cluster: o.Spec.Cluster, Rollout: o.Labels[v1alpha1.LabelRollout], Wave: o.Labels[v1alpha1.LabelWave],
-		SucceededHash: o.Status.SucceededHash, Deleting: o.DeletionTimestamp != nil,
-		Ready:   isReady(o),
-		Stalled: isCurrentAndTrue(o, v1alpha1.ConditionStalled),
-		// An install that was admitted was reported on before.
-		Unreported: o.Status.ObservedGeneration == 0 && o.Spec.Admission == nil,
+// isTooOld reports whether a view is too old for a decision. A live view is not. A cached view is too old if the
+// membership is not frozen yet, if it is older than the view in the status, or if it does not show the stamp of a batch
+// entry after entryDoubt.
+func isTooOld(in Input) bool {
+	if in.Live {
+		return false
 	}
-	if install.Stalled {
-		c := conditions.Get(o.Status.Conditions, v1alpha1.ConditionStalled)
-		install.StalledReason, install.StalledMessage = c.Reason, c.Message
+	status := in.Rollout.Status
+	if status.PlanHash == "" {
+		return true
 	}
-	if a := o.Spec.Admission; a != nil {
-		install.Stamp = Stamp{
-			RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt,
-		}
-		install.Previous = a.PreviousRelease()
-		if a.Recovered {
-			install.Recovered = a.Revision
-		}
+	if isOlder(in.ObservedInstalls, status.ObservedInstalls) {
+		return true
 	}
-	// An agent with an old view of the install may report what the hub knows.
-	if kept := o.Status.Kept; kept != nil && !o.Spec.Admission.Covers(kept.Admission) {
-		install.Recovered, install.Unreported = kept.Admission.Revision, true
-	}
-	if o.Status.Installed != nil {
-		install.Bundle = o.Status.Installed.Bundle
-	}
-	install.Jobs = observeJobs(o)
-	return install
+	return slices.ContainsFunc(listUnseenEntries(in), func(e v1alpha1.BatchEntry) bool {
+		return in.Now.Sub(e.AdmittedAt.Time) > entryDoubt
+	})
 }
 
-// maxAhead is more rollouts than an operator ever has.
-const maxAhead = 1_000_000
-
-// LastRecoverable is the highest revision of an admission found on a cluster that a hub goes on from. An agent can
-// report any: a million more than people have agreed to, and than another cluster keeps, no hub has given out.
-func LastRecoverable(installs []Install, resumed int64) int64 {
-	var highest, second int64
-	for _, i := range installs {
-		if !i.Deleting && i.Recovered > second {
-			highest, second = max(highest, i.Recovered), min(highest, i.Recovered)
-		}
+// isOlder reports whether version a of a view is older than version b, or cannot be compared with it. No version is
+// older than an empty b. Resource versions of one resource are ordered (Kubernetes KEP-5504).
+func isOlder(a, b string) bool {
+	if b == "" {
+		return false
 	}
-	return max(resumed, second) + maxAhead
-}
-
-// isReady tells whether the agent has reported Ready for the admission that the install has, which the revision and the
-// hash identify.
-func isReady(o *v1alpha1.OperatorInstall) bool {
-	a := o.Spec.Admission
-	isForAdmission := a != nil && o.Status.ObservedRevision == a.Revision && o.Status.SucceededHash == a.Hash
-	return isForAdmission && conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionReady) ||
-		isCurrentAndTrue(o, v1alpha1.ConditionReady)
-}
-
-func isCurrentAndTrue(o *v1alpha1.OperatorInstall, conditionType string) bool {
-	c := conditions.Get(o.Status.Conditions, conditionType)
-	return c.Status == metav1.ConditionTrue && c.ObservedGeneration == o.Generation
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || order < 0
 }

@@ -15,84 +15,83 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const (
-	// DefaultFullAbovePercent is the part of an error budget from which the pace is full.
+	// DefaultFullAbovePercent is the remaining part of an error budget above which the pace is full.
 	DefaultFullAbovePercent int32 = 50
-	// MaxSoakFactor bounds how much longer a wave soaks at a slower pace.
+	// MaxSoakFactor is the maximum factor by which a slower pace extends a soak.
 	MaxSoakFactor = 10
 
 	fullPace    = 100
 	queryBudget = "budget"
 )
 
-// asksForPace is what the strategy says of the pace; nil where that is always full. A
-// rollback is never slowed down.
-func (p *pass) asksForPace() *v1alpha1.ErrorBudgetPace {
-	if p.isBack() {
+// readPaceSpec returns the strategy's settings of the pace. It returns nil if the pace is always full. A rollback
+// always has the full pace.
+func readPaceSpec(spec v1alpha1.OperatorRolloutSpec, strategy v1alpha1.RolloutStrategy) *v1alpha1.ErrorBudgetPace {
+	if spec.Rollback != nil {
 		return nil
 	}
-	return p.strategy.ErrorBudgetPace
+	return strategy.ErrorBudgetPace
 }
 
-// judgePace decides the pace by the newest measurement, and makes the soaks of waves
-// that are not verified as long as it says. The status has the last measurement too,
-// which counts for a while where the hub has none. Where the budgets are not known,
-// nothing is admitted.
-func (p *pass) judgePace() {
-	spec := p.asksForPace()
-	if spec == nil || p.ending() {
-		return
-	}
-	a, ok := p.paceAnswer()
-	was := p.prior.Pace
-	known := was != nil && was.At != nil && p.in.Now.Sub(was.At.Time) <= maxAge
+// judgePace returns the pace that follows from the newest measurement. If the hub has no measurement, the
+// measurement in the status is used until it is older than maxMeasurementAge. If the budgets are not known, no
+// cluster is admitted.
+func judgePace(spec *v1alpha1.ErrorBudgetPace, in Input) *v1alpha1.PaceStatus {
+	a, ok := findNewestPaceAnswer(in.Answers)
+	previous := in.Rollout.Status.Pace
+	isRecent := previous != nil && previous.At != nil && in.Now.Sub(previous.At.Time) <= maxMeasurementAge
 	switch {
-	case !p.runsAnywhere():
-		p.pace = &v1alpha1.PaceStatus{Percent: fullPace,
+	case !hasOperator(in.Rollout.Name, in.Installs):
+		return &v1alpha1.PaceStatus{Percent: fullPace,
 			Evidence: "no cluster of the rollout has the operator yet, so there is no error budget to protect"}
-	case known && (!ok || a.At.Before(was.At.Time)):
-		p.pace = was
-	case ok && p.in.Now.Sub(a.At) <= maxAge:
-		p.pace = paceBy(spec, a)
-	default:
-		p.pace = &v1alpha1.PaceStatus{Reason: v1alpha1.ReasonErrorBudgetUnknown,
-			Evidence: "the error budgets of the operator were not measured within the last 2 minutes"}
+	case isRecent && (!ok || a.At.Before(previous.At.Time)): // the status has the newest measurement
+		return previous
+	case ok && in.Now.Sub(a.At) <= maxMeasurementAge:
+		return judgePaceAnswer(spec, a)
 	}
-	for i := range p.waves {
-		if w := &p.waves[i]; !p.priorWave(w.Name).IsDone() {
-			w.Soak = &metav1.Duration{Duration: stretched(w.Soak.Duration, p.pace.Percent)}
+	return &v1alpha1.PaceStatus{Reason: v1alpha1.ReasonErrorBudgetUnknown,
+		Evidence: "the error budgets of the operator were not measured within the last 2 minutes"}
+}
+
+// stretchSoaks extends the soaks of waves that are not done, as the pace requires.
+func stretchSoaks(waves []wave, status v1alpha1.OperatorRolloutStatus, percent int32) {
+	for i := range waves {
+		if w := &waves[i]; !findPriorWave(status, w.Name).IsDone() {
+			w.Soak = &metav1.Duration{Duration: stretchSoak(w.Soak.Duration, percent)}
 		}
 	}
 }
 
-// runsAnywhere tells whether a cluster of the rollout ever installed the operator.
-func (p *pass) runsAnywhere() bool {
-	return slices.ContainsFunc(p.in.Installs, func(i Install) bool {
-		return i.Rollout == p.in.Rollout.Name && i.SucceededHash != ""
+// hasOperator reports whether any cluster of the rollout has installed the operator before.
+func hasOperator(rollout string, installs []Install) bool {
+	return slices.ContainsFunc(installs, func(i Install) bool {
+		return i.Rollout == rollout && i.SucceededHash != ""
 	})
 }
 
-// paceBy says which pace follows from an answer.
-func paceBy(spec *v1alpha1.ErrorBudgetPace, a Answer) *v1alpha1.PaceStatus {
+// judgePaceAnswer returns the pace that follows from an answer about the error budgets: the lowest remaining budget
+// decides. If the budgets are not known, the pace is 0.
+func judgePaceAnswer(spec *v1alpha1.ErrorBudgetPace, a Answer) *v1alpha1.PaceStatus {
 	pace := &v1alpha1.PaceStatus{At: &metav1.Time{Time: a.At.UTC()},
 		Query: phrase.Truncate(a.Queries[queryBudget], maxQuery)}
-	sli, left, err := evidence{a}.lowestBudget(spec.Objectives)
+	sli, remaining, err := evidence{a}.findLowestBudget(spec.Objectives)
 	if err != nil {
 		pace.Reason = v1alpha1.ReasonErrorBudgetUnknown
 		pace.Evidence = phrase.Truncate("the error budgets of the operator are not known: "+err.Error(), maxPaceText)
 		return pace
 	}
-	pace.Value = strconv.FormatFloat(left, 'f', 4, 64)
-	pace.Percent = pacePercent(left, *spec.FullAbovePercent)
+	pace.Value = strconv.FormatFloat(remaining, 'f', 4, 64)
+	pace.Percent = computePacePercent(remaining, *spec.FullAbovePercent)
 	text := "%s of the error budget of %s is left"
-	if left < 0 {
+	if remaining < 0 {
 		text = "the error budget is overspent by %s for %s"
 	}
 	pace.Evidence = phrase.Truncate(fmt.Sprintf(text+", and the pace is full from %d %% on",
-		phrase.Percent(math.Abs(left)), sli,
+		phrase.Percent(math.Abs(remaining)), sli,
 		*spec.FullAbovePercent), maxPaceText)
 	if pace.Percent == 0 {
 		pace.Reason = v1alpha1.ReasonErrorBudgetSpent
@@ -100,13 +99,13 @@ func paceBy(spec *v1alpha1.ErrorBudgetPace, a Answer) *v1alpha1.PaceStatus {
 	return pace
 }
 
-// maxPaceText is the API's limit.
+// maxPaceText is the API's limit for the length of the evidence.
 const maxPaceText = 1024
 
-// pacePercent is the pace at which a part of a budget is left: at least 1 while
-// anything is left.
-func pacePercent(left float64, fullAbove int32) int32 {
-	switch percent := left * 100; {
+// computePacePercent returns the pace in percent for the remaining part of a budget: 0 if nothing remains, 100 from
+// fullAbove percent of the budget, and in proportion to the remaining budget between them, at least 1.
+func computePacePercent(remaining float64, fullAbove int32) int32 {
+	switch percent := remaining * 100; {
 	case percent <= 0:
 		return 0
 	case percent >= float64(fullAbove):
@@ -116,18 +115,19 @@ func pacePercent(left float64, fullAbove int32) int32 {
 	}
 }
 
-// lowestBudget is the objective with the least budget left. It is an error if one of
-// the objectives has no budget that is a number.
-func (e evidence) lowestBudget(wanted []string) (sli string, left float64, err error) {
-	objectives, err := e.numbers(queryObjectives)
+// findLowestBudget returns the SLI of the objective with the lowest remaining budget, and the remaining part: at most
+// 1, negative if the budget is overspent. requested limits the SLIs; empty means all. It is an error if there is no
+// objective, or if an objective has no budget or a budget that is not a number.
+func (e evidence) findLowestBudget(requested []string) (sli string, remaining float64, err error) {
+	objectives, err := e.readNumbers(queryObjectives)
 	if err != nil {
 		return "", 0, err
 	}
-	budgets, err := e.numbers(queryBudget)
+	budgets, err := e.readNumbers(queryBudget)
 	if err != nil {
 		return "", 0, err
 	}
-	names := wanted
+	names := requested
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(objectives))
 	}
@@ -139,15 +139,16 @@ func (e evidence) lowestBudget(wanted []string) (sli string, left float64, err e
 		if !ok {
 			return "", 0, fmt.Errorf("series %s has nothing of objective %s", series.SLOBudgetLeft, name)
 		}
-		if sli == "" || budget < left {
-			sli, left = name, budget
+		if sli == "" || budget < remaining {
+			sli, remaining = name, budget
 		}
 	}
-	return sli, left, nil
+	return sli, remaining, nil
 }
 
-// slowed is a concurrency at a pace: at least 1 where the pace is more than 0.
-func slowed(concurrency int, pace *v1alpha1.PaceStatus) int {
+// reduceConcurrency returns the concurrency at a pace: 0 if the pace is 0, else at least 1. A nil pace is the
+// full pace.
+func reduceConcurrency(concurrency int, pace *v1alpha1.PaceStatus) int {
 	switch {
 	case pace == nil:
 		return concurrency
@@ -158,8 +159,9 @@ func slowed(concurrency int, pace *v1alpha1.PaceStatus) int {
 	}
 }
 
-// stretched is a soak at a pace in percent.
-func stretched(soak time.Duration, percent int32) time.Duration {
+// stretchSoak returns the length of a soak at a pace in percent: the slower the pace, the longer the soak, at most
+// MaxSoakFactor times as long.
+func stretchSoak(soak time.Duration, percent int32) time.Duration {
 	if percent == fullPace {
 		return soak
 	}
@@ -167,15 +169,12 @@ func stretched(soak time.Duration, percent int32) time.Duration {
 	return longer.Round(time.Second)
 }
 
-// isFrozen tells whether the pace admits nothing.
-func (p *pass) isFrozen() bool { return p.pace != nil && p.pace.Percent == 0 }
-
-// paceAnswer is the newest one about error budgets. Its question is of no wave and of
-// no gate.
-func (p *pass) paceAnswer() (Answer, bool) {
+// findNewestPaceAnswer returns the newest answer about error budgets. Questions about error budgets have no wave and
+// no gate. It returns false if there is no answer.
+func findNewestPaceAnswer(answers []Answer) (Answer, bool) {
 	var newest Answer
 	found := false
-	for _, a := range p.in.Answers {
+	for _, a := range answers {
 		if a.Wave == "" && (!found || a.At.After(newest.At)) {
 			newest, found = a, true
 		}
@@ -183,76 +182,61 @@ func (p *pass) paceAnswer() (Answer, bool) {
 	return newest, found
 }
 
-// needsPace tells whether the pace matters now: a wave soaks, or has clusters that
-// nothing else holds back.
-func (p *pass) needsPace(waves []v1alpha1.WaveStatus) bool {
-	if p.pace == nil || p.stopped() || !p.runsAnywhere() {
+// needsPace reports whether the rollout uses the pace now: a wave soaks, or a cluster can be admitted. A nil pace is
+// always full.
+func needsPace(pace *v1alpha1.PaceStatus, rollout string, installs []Install, waves []judgedWave,
+	statuses []v1alpha1.WaveStatus) bool {
+	if pace == nil || !hasOperator(rollout, installs) {
 		return false
 	}
-	for i, w := range waves {
-		s := &p.states[i]
-		if w.Phase == v1alpha1.WaveSoaking || s.admits() &&
-			slices.ContainsFunc(s.members, func(m member) bool { return m.admissible }) {
+	for i := range waves {
+		if statuses[i].Phase == v1alpha1.WaveSoaking || canAdmit(&waves[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// paceQuestions ask for the error budgets where they are due.
-func (p *pass) paceQuestions(waves []v1alpha1.WaveStatus) []Question {
-	if !p.needsPace(waves) {
+// listPaceQuestions returns the question about the error budgets, or nil if the newest answer is not older than
+// MeasureInterval. objectives are the SLIs; empty means all. Its queries return the objective and the remaining part of
+// the budget, from -1 to 1, by SLI.
+func listPaceQuestions(in Input, objectives []string) []Question {
+	if a, ok := findNewestPaceAnswer(in.Answers); ok && in.Now.Sub(a.At) < MeasureInterval {
 		return nil
 	}
-	if a, ok := p.paceAnswer(); ok && p.in.Now.Sub(a.At) < MeasureInterval {
-		return nil
-	}
-	q := query{ro: p.in.Rollout}
-	only := matchSLIs(p.asksForPace().Objectives)
-	at := stampTime(p.in.Now).Time
+	q := query{ro: in.Rollout}
+	sliMatchers := matchSLIs(objectives)
+	at := roundDown(in.Now).Time
 	return []Question{{Since: at, At: at, Queries: map[string]string{
-		queryObjectives: fmt.Sprintf("max by (%s) (%s)", series.SLI, q.of(series.SLOObjective, only...)),
-		queryBudget:     fmt.Sprintf("avg by (%s) (clamp(%s, -1, 1))", series.SLI, q.of(series.SLOBudgetLeft, only...)),
+		queryObjectives: fmt.Sprintf("max by (%s) (%s)", series.SLI, q.selectSeries(series.SLOObjective,
+			sliMatchers...)),
+		queryBudget: fmt.Sprintf("avg by (%s) (clamp(%s, -1, 1))", series.SLI,
+			q.selectSeries(series.SLOBudgetLeft, sliMatchers...)),
 	}}}
 }
 
-// paceTimes is when the error budgets are measured again.
-func (p *pass) paceTimes(waves []v1alpha1.WaveStatus) []time.Time {
-	if !p.needsPace(waves) {
-		return nil
-	}
-	return []time.Time{p.in.Now.Add(MeasureInterval)}
-}
-
-// reportedPace is what the status says of the pace: the last one that mattered.
-func (p *pass) reportedPace(waves []v1alpha1.WaveStatus) *v1alpha1.PaceStatus {
-	if p.needsPace(waves) {
-		return p.pace
-	}
-	return p.prior.Pace
-}
-
-// explainSlow says that the pace is slower than full; empty where it is not.
-func (p *pass) explainSlow() string {
-	if p.pace == nil || p.pace.Percent == fullPace {
+// explainSlowPace says that the pace is slower than full. It returns "" if the pace is full.
+func explainSlowPace(pace *v1alpha1.PaceStatus) string {
+	if pace == nil || pace.Percent == fullPace {
 		return ""
 	}
-	return fmt.Sprintf("; slowed down to %d %% of the full pace: %s", p.pace.Percent, p.pace.Evidence)
+	return fmt.Sprintf("; slowed down to %d %% of the full pace: %s", pace.Percent, pace.Evidence)
 }
 
-// paceEvents tell when a measurement stops the rollout, and when it goes on.
-func (p *pass) paceEvents(waves []v1alpha1.WaveStatus) []Event {
-	was := p.prior.Pace
-	if !p.needsPace(waves) || p.pace.At == nil {
+// listPaceEvents returns an event if the pace becomes 0, is 0 for another reason, or is more than 0 again. A pace that
+// was not measured causes no event.
+func listPaceEvents(previous, current *v1alpha1.PaceStatus) []Event {
+	if current == nil || current.At == nil {
 		return nil
 	}
-	wasStopped := was != nil && was.Percent == 0 && was.At != nil
+	wasStopped := previous != nil && previous.Percent == 0 && previous.At != nil
+	isStopped := current.Percent == 0
 	switch {
-	case p.isFrozen() && (!wasStopped || was.Reason != p.pace.Reason):
-		return []Event{{Reason: p.pace.Reason, Message: "no cluster is admitted: " + p.pace.Evidence}}
-	case wasStopped && !p.isFrozen():
+	case isStopped && (!wasStopped || previous.Reason != current.Reason):
+		return []Event{{Reason: current.Reason, Message: "no cluster is admitted: " + current.Evidence}}
+	case wasStopped && !isStopped:
 		return []Event{{Reason: "ErrorBudgetLeft", Message: fmt.Sprintf("clusters are admitted again, at %d %% of the "+
-			"full pace: %s", p.pace.Percent, p.pace.Evidence)}}
+			"full pace: %s", current.Percent, current.Evidence)}}
 	}
 	return nil
 }

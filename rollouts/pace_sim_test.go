@@ -24,8 +24,7 @@ func budgetKey(ro *v1alpha1.OperatorRollout, at time.Time) string {
 	return fmt.Sprintf("%s/%d", ro.UID, at.Unix())
 }
 
-// measureBudget answers a question about error budgets, and remembers the most that an
-// answer of that time permits.
+// measureBudget answers a question about error budgets, and records the fastest pace that the answer permits.
 func (sim *simulation) measureBudget(a asked) rollouts.Answer {
 	answer := rollouts.Answer{Question: a.Question}
 	objectives := vector(ofSLI("reconcile", 0.99))

@@ -32,7 +32,7 @@ func paced(pace v1alpha1.ErrorBudgetPace) *fixture {
 	return f
 }
 
-// budgets are what is left of error budgets.
+// budgets returns results with these remaining error budgets.
 func budgets(left ...rollouts.Sample) map[string]rollouts.Result {
 	return map[string]rollouts.Result{
 		"objectives": vector(ofSLI("available", 0.99), ofSLI("panic", 0.999)), "budget": vector(left...),
@@ -194,8 +194,8 @@ func TestErrorBudgetPaceIsFull(t *testing.T) {
 	}
 }
 
-// TestErrorBudgetPaceIsMeasuredAgain: a measurement counts for two minutes, also for a
-// hub that has just started, and the rollout tells when it goes on.
+// TestErrorBudgetPaceIsMeasuredAgain checks that a measurement is valid for two minutes, also for a restarted hub, and
+// that the rollout reports when it continues.
 func TestErrorBudgetPaceIsMeasuredAgain(t *testing.T) {
 	t.Parallel()
 	f := paced(v1alpha1.ErrorBudgetPace{})

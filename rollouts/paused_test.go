@@ -13,7 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// TestPausedReason says which clusters rollouts leave alone.
+// TestPausedReason checks which clusters rollouts must not change.
 func TestPausedReason(t *testing.T) {
 	for name, test := range map[string]struct {
 		person, reports bool

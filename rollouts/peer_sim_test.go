@@ -16,8 +16,8 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// couple gives some worlds a second operator on the same clusters. It is a simulation of
-// its own, with the same time.
+// couple adds a second operator on the same clusters to some simulations. The second operator has its own simulation
+// with the same time.
 func (sim *simulation) couple(seed uint64) {
 	if sim.rng.IntN(3) > 0 {
 		return
@@ -30,7 +30,7 @@ func (sim *simulation) couple(seed uint64) {
 	}
 }
 
-// sync brings the time of the other simulation up to that of this one.
+// sync sets the time of the other simulation to the time of this simulation.
 func (sim *simulation) sync() {
 	if sim.peer != nil && sim.peer.now.Before(sim.now) {
 		sim.peer.pass(sim.now.Sub(sim.peer.now))
@@ -74,7 +74,7 @@ func (sim *simulation) objects() []v1alpha1.OperatorRollout {
 	return all
 }
 
-// changes are those of the other operator: its rollouts were read before.
+// changes returns the changes of the other operator, whose rollouts were read before.
 func (sim *simulation) changes(others []v1alpha1.OperatorRollout) holds.Changes {
 	if sim.peer == nil {
 		return nil
@@ -88,7 +88,7 @@ func (sim *simulation) changes(others []v1alpha1.OperatorRollout) holds.Changes 
 
 // withLock is a cluster as a hub sees it that sees these changes.
 func (sim *simulation) withLock(c rollouts.Cluster, changes holds.Changes) rollouts.Cluster {
-	if busy := changes.Busy(c.Name, sim.reference(), 1); busy != nil {
+	if busy := changes.FindBusyHold(c.Name, sim.reference(), 1); busy != nil {
 		c.Holds = append(slices.Clone(c.Holds), *busy)
 	}
 	return c
@@ -134,8 +134,7 @@ func (sim *simulation) worlds() []*simulation {
 	return []*simulation{sim, sim.peer}
 }
 
-// rest runs one pass of everything in a simulation, and returns when the planner wants to
-// look again.
+// rest runs one pass of everything in a simulation, and returns the planner's delay until the next pass.
 func (sim *simulation) rest(h *hub, all bool) time.Duration {
 	var wait time.Duration
 	for _, r := range sim.rollouts {

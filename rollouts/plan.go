@@ -3,295 +3,130 @@
 
 // Package rollouts decides what a rollout does next.
 //
-// Its input is one observation of the world: the OperatorRollout with its last
-// status, the clusters, and the OperatorInstalls of the operator. Its output is
-// a list of actions and the next status. It keeps nothing between two calls,
-// and must never read a clock, a client or a logger.
+// Its input is one observation: the OperatorRollout with its last status, the clusters, and the OperatorInstalls of
+// the operator. Its output is a list of actions and the next status. It keeps no state between two calls, and must
+// never read a clock, a client or a logger.
 //
-// What makes it safe to crash, to run twice and to look at an old cache:
+// These rules make a crash, two concurrent runs and an old cache safe:
 //
-//   - A cluster is admitted only after its name is in status.batch, as it was
+//   - A cluster is admitted only if its name is in status.batch, as it was
 //     read from the API server; the executor compares the resource version of
 //     the rollout before each admission. So a status write is the decision,
 //     and it is a compare-and-swap.
 //   - A batch entry counts as in progress until its stamp is seen.
-//   - A batch entry of a cluster that is held back is marked as held, and not acted
-//     on from then on.
-//   - status.observedInstalls orders views: one that is older than the view that
-//     the status was computed from is refused, and so is a cached one where the
-//     decision opens the next wave. Decision.WantsLive says so.
-//   - Membership is on labels of the OperatorInstalls, written while nothing is
-//     admitted.
+//   - A batch entry of a cluster with a hold is marked as held. After that, no hub acts on the entry.
+//   - status.observedInstalls orders views. A view that is older than the view
+//     of the status is refused, and so is a cached view if the decision would
+//     open the next wave. Then Decision.WantsLive is true.
+//   - Membership is in labels of the OperatorInstalls, which are written while
+//     nothing is admitted.
 package rollouts
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Input is one observation.
-type Input struct {
-	// Now is the hub's time.
-	Now time.Time
-	// Rollout is read only.
-	Rollout *v1alpha1.OperatorRollout
-	// Clusters is the whole fleet, in any order.
-	Clusters []Cluster
-	// Installs are all OperatorInstalls of the operator, in any order.
-	Installs []Install
-	// ObservedInstalls is how far the view of Installs has come: the resource
-	// version of a live list, or the newest one of any operator's install that the
-	// cache was told of. A cache that has just been filled may say too little, where
-	// the newest change was a deletion; that costs a live list.
-	ObservedInstalls string
-	// Live says that Clusters and Installs were read from the API server after
-	// Rollout was read, not from a cache.
-	Live bool
-	// Newer says that the operator has a rollout with a higher revision.
-	Newer bool
-	// Answers to questions of earlier decisions, in any order.
-	Answers []Answer
-	// Policies are all RolloutPolicies, in any order, and OperatorLabels the labels of
-	// the ManagedOperator.
-	Policies       []v1alpha1.RolloutPolicy
-	OperatorLabels map[string]string
-}
-
-// Cluster is a FleetCluster.
-type Cluster struct {
-	Name   string
-	Labels map[string]string
-	// Enrolled clusters have their namespace on the hub, fit to be written to.
-	Enrolled bool
-	// Online says that what the hub reads of the cluster is current: its agent
-	// reports, and reaches the API server of its cluster.
-	Online bool
-	// OnlineSince is when the hub saw the cluster come online.
-	OnlineSince time.Time
-	// OfflineReason and OfflineSince say why and since when it is not online.
-	OfflineReason string
-	OfflineSince  time.Time
-	// Paused clusters are not to be changed: a person paused them, or their source says
-	// so. PausedReason is why; empty stands for ReasonPaused.
-	Paused       bool
-	PausedReason string
-	Deleting     bool
-	// Veto is what the cluster's owner refuses; nil if that is nothing. VetoEndedAt
-	// is when the hub saw the last one end.
-	Veto        *v1alpha1.ClusterVeto
-	VetoEndedAt time.Time
-	// FrozenSince is since when a FleetFreeze stops changes on the cluster, also one that has just ended and is
-	// still in its status; zero if none does. FrozenBefore are the last times before, the oldest first.
-	FrozenSince  time.Time
-	FrozenBefore []Period
-	// TimeZone is the IANA name of the cluster's time zone; empty means UTC.
-	TimeZone string
-	// Kubernetes is the version that the cluster's agent reports; empty where it was
-	// not reported.
-	Kubernetes string
-
-	// Holds are why the cluster is not to be admitted now, the one to tell first.
-	Holds []Hold
-	// OpenUntil is when ChangeWindows may close the cluster; zero if they do not.
-	OpenUntil time.Time
-}
-
-// Period is a time that has ended.
-type Period struct{ Since, EndedAt time.Time }
-
-// Freeze notes that a FleetFreeze which was made at a time stops changes on the cluster. Where the status records since
-// when, that stays.
-func (c *Cluster) Freeze(made time.Time) {
-	if !c.FrozenSince.IsZero() {
-		return
-	}
-	c.FrozenSince = made
-	if n := len(c.FrozenBefore); n > 0 {
-		c.FrozenSince = latest(made, c.FrozenBefore[n-1].EndedAt)
-	}
-}
-
-// Extend returns when what began at a time is over, if the cluster had that long without the times that it was frozen.
-func (c Cluster) Extend(began, end time.Time) time.Time {
-	for _, f := range c.FrozenBefore {
-		if f.Since.Before(end) && f.EndedAt.After(began) {
-			end = end.Add(f.EndedAt.Sub(latest(began, f.Since)))
-		}
-	}
-	return end
-}
-
-// Clock is the time that a cluster has come to: it stands still while the cluster is frozen.
-func (c Cluster) Clock(now time.Time) time.Time {
-	if !c.FrozenSince.IsZero() && c.FrozenSince.Before(now) {
-		return c.FrozenSince
-	}
-	return now
-}
-
-// Install is an OperatorInstall.
-type Install struct {
-	Cluster string
-	// Rollout and Wave are the labels that hold the membership.
-	Rollout, Wave string
-	// Stamp is zero where nothing was admitted.
-	Stamp Stamp
-	// Previous is what the cluster ran before it was admitted; nil where that is
-	// nothing.
-	Previous *v1alpha1.PreviousRelease
-	// Bundle is the name of the installed bundle; empty where there is none.
-	Bundle string
-	// SucceededHash is the release that the agent saw succeed last.
-	SucceededHash string
-	// Ready says that the agent reports the install Ready, with this very spec.
-	Ready bool
-	// Unreported says that it is not known what the cluster keeps of the operator: its
-	// agent has not reported on the install yet, or the hub has not recovered that yet.
-	Unreported bool
-	// Recovered is the revision of an admission that was found on the cluster, which no
-	// rollout of this hub gave; 0 where there is none.
-	Recovered int64
-	// Jobs are those that the cluster was asked to run, by name.
-	Jobs map[string]Job
-	// Stalled says that the agent reports terminal trouble with this very spec, and
-	// StalledReason and StalledMessage which.
-	Stalled                       bool
-	StalledReason, StalledMessage string
-	Deleting                      bool
-}
-
-// Stamp is the part of an Admission that decisions rest on.
-type Stamp struct {
-	RolloutUID string
-	Hash       string
-	AdmittedAt time.Time
-	// Attempt counts the admissions of a cluster that failed.
-	Attempt int64
-}
-
-// ActionKind is what to do to an OperatorInstall.
+// ActionKind is what an action does to an OperatorInstall.
 type ActionKind string
 
 const (
-	// ActionAssign puts a cluster into a wave: it writes the membership labels,
-	// and makes the OperatorInstall, without an admission, where there is none.
+	// ActionAssign assigns a cluster to a wave: it writes the membership labels, and creates the OperatorInstall
+	// without an admission if there is none.
 	ActionAssign ActionKind = "Assign"
 	// ActionAdmit writes the stamp of the rollout with the given time.
 	ActionAdmit ActionKind = "Admit"
-	// ActionRunJob asks the cluster's agent to run a Job.
+	// ActionRunJob requests a Job from the cluster's agent.
 	ActionRunJob ActionKind = "RunJob"
 )
 
-// Action is idempotent and comparable.
+// Action is a change of an OperatorInstall. It is idempotent and comparable.
 type Action struct {
 	Kind    ActionKind
 	Cluster string
 	Wave    string
-	// AdmittedAt is set for ActionAdmit, in whole seconds, and so is Attempt.
+	// AdmittedAt, in whole seconds, and Attempt are set for ActionAdmit.
 	AdmittedAt metav1.Time
 	Attempt    int64
-	// Job names the Job of an ActionRunJob. It is that of the gate, or the preflight Job
-	// where Gate is empty. Template is what it runs.
+	// Job is the name of the Job of an ActionRunJob: the Job of the gate, or the preflight Job if Gate is empty.
+	// Template is the Job's template.
 	Job, Gate string
 	Template  *v1alpha1.JobTemplate
-	// NotAfter is when an ActionAdmit must not be carried out any more, because a
-	// window closes; zero if it may be at any time.
+	// NotAfter is the time after which an ActionAdmit must not be carried out, because a window closes; zero if there
+	// is no limit.
 	NotAfter metav1.Time
 }
 
-// Standing is how a rollout stands, in the terms of kstatus.
+// Standing is the state of a rollout in the terms of kstatus.
 type Standing int
 
 const (
-	// Underway needs nobody, or waits for something that was planned.
+	// Underway means that no person needs to act, or that the rollout waits for a planned step.
 	Underway Standing = iota
-	// Done has verified every wave.
+	// Done means that every wave is verified.
 	Done
-	// Stuck needs a person, or will never get there.
+	// Stuck means that a person needs to act, or that the rollout will never succeed.
 	Stuck
 )
 
-// Event is something that a person would ask about.
+// Event is a change that a person needs to see.
 type Event struct {
 	Reason  string
 	Message string
 }
 
-// Decision is what to do and what to write.
+// Decision is the result of a pass: what to do and what to write.
 type Decision struct {
-	// WantsLive says that nothing was decided, because a cached view is not good
-	// enough: call Next again with a live one.
+	// WantsLive is true if nothing was decided, because a cached view is not sufficient: call Next again with a
+	// live view.
 	WantsLive bool
-	// Actions rest on the status as it was read, never on Status below.
+	// Actions follow from the status that was read, never from Status below.
 	Actions []Action
-	// Status is complete but for conditions, which are carried over.
+	// Status is complete except for conditions, which are carried over.
 	Status v1alpha1.OperatorRolloutStatus
 	// Standing and Reason, with Status.Message, make the conditions.
 	Standing Standing
 	Reason   string
-	// Events are what the change from the last status to this one tells.
+	// Events report the changes from the last status to Status.
 	Events []Event
-	// Questions are to be answered for later decisions, which need not be waited for.
+	// Questions must be answered for later decisions. The caller need not wait for the answers.
 	Questions []Question
-	// RecheckAfter is when time alone would change the decision; zero if never.
+	// RecheckAfter is when the decision can change without any event; zero if never.
 	RecheckAfter time.Duration
 }
 
 // Limits of one pass.
 const (
-	// MaxBatch is how many admissions may be under way between the decision
-	// and the sight of the stamp.
+	// MaxBatch is the maximum number of admissions whose stamps are not seen yet.
 	MaxBatch = 500
-	// MaxAssignments is how many clusters one pass puts into waves.
+	// MaxAssignments is the maximum number of clusters that one pass assigns to waves.
 	MaxAssignments = 500
-	// MaxUnready is how many clusters are remembered as not Ready.
+	// MaxUnready is the maximum number of clusters that the status records as not Ready.
 	MaxUnready = 500
-	// MaxJobRequests is how many Jobs one pass asks for.
+	// MaxJobRequests is the maximum number of Jobs that one pass requests.
 	MaxJobRequests = 100
-
-	// AdmissionTimeout bounds the time in which a batch entry that was read is
-	// acted on. An entry whose stamp is not seen for longer is looked up live.
-	AdmissionTimeout = 20 * time.Second
-	entryDoubt       = 2 * AdmissionTimeout
 
 	recheckPlanning = time.Second
 )
 
-// tooOld tells whether a cached view cannot be decided on: the membership is
-// not frozen yet, the view is older than the one the status rests on, or a
-// batch entry should have been seen by now.
-func tooOld(in Input) bool {
-	if in.Live {
-		return false
-	}
-	status := in.Rollout.Status
-	if status.PlanHash == "" {
-		return true
-	}
-	if older(in.ObservedInstalls, status.ObservedInstalls) {
-		return true
-	}
-	return slices.ContainsFunc(unseen(in), func(e v1alpha1.BatchEntry) bool {
-		return in.Now.Sub(e.AdmittedAt.Time) > entryDoubt
-	})
-}
-
-// older tells whether a view with newest version a lies before one with b.
-// Resource versions of one resource are ordered (Kubernetes KEP-5504).
-func older(a, b string) bool {
-	if b == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err != nil || order < 0
-}
-
-// Next decides. It is a pure function of its input and panics on nothing.
+// Next returns the next decision. It is a pure function of its input and never panics. Each stage is in the file with
+// its name:
+//
+//	observe ──▶ classify ──▶ judge ──▶ choose ──▶ record
+//
+//	observe   indexes the input, and finds out which policies and which pace apply
+//	classify  says how each cluster counts: pending, in progress, succeeded, failed, deferred or removed
+//	judge     says which gates a wave passes, when its soak ends, and whether it stops the rollout
+//	choose    admits the clusters in the last status, and chooses the clusters for the next status
+//	record    writes the next status, explains it, and says when to look again
+//
+// If there is nothing to judge, observe returns the decision: a newer rollout took over, the view is too old, the spec
+// is not valid, or the membership is not frozen.
+//
+// The phases of a rollout:
 //
 //	              no cluster selected
 //	            ┌────────┐
@@ -315,8 +150,8 @@ func older(a, b string) bool {
 //	any that has not ended ── too many failures and the policy is Rollback ──▶ RolledBack
 //	any that admitted a cluster ── person ──▶ RolledBack
 //
-// A rollback is a rollout of its own: its members are the clusters that were
-// admitted, each has a release of its own, and a failure holds up no other one.
+// A rollback is a separate rollout: its members are the clusters that were admitted, each member has its own release,
+// and a failure of a member does not block other members.
 //
 // Within Progressing, wave by wave, one step a pass at most:
 //
@@ -327,74 +162,19 @@ func older(a, b string) bool {
 //	                 a deferred cluster came back,        late joiners admitted
 //	                 an updated one failed
 //
-// A wave that soaks is verified only while every updated cluster of it is Ready,
-// but for as many failures as it may have. A wave that is verified is not judged
-// any more: what becomes of its clusters later does not stop the rollout.
+// A soaking wave is verified only while every updated cluster of the wave is Ready, except for the permitted number of
+// failures. A verified wave is not judged again: a cluster that fails there later does not stop the rollout.
 //
 // A wave without gates that measure passes Verifying at once. Gates are measured while the wave soaks and verifies:
-// Next asks for what it wants to know, and has the answers in its input later. Every
-// phase but Verified and the ended ones is derived anew from the observation, and so
-// is every verdict but a failed one.
+// Next returns questions, and later calls have the answers in their input. Each pass derives every phase again from
+// the observation, except for Verified and the phases of an ended rollout, and every verdict, except for a failure.
 func Next(in Input) Decision {
-	d := decide(in)
-	d.Status.Phases = phaseChanges(in, d.Status)
-	return d
-}
-
-func decide(in Input) Decision {
-	prior := in.Rollout.Status
-	if in.Newer {
-		return superseded(in)
+	observed, early := observe(in)
+	if early != nil {
+		return *early
 	}
-	if tooOld(in) {
-		return Decision{WantsLive: true, Status: prior}
-	}
-	p, err := newPass(in)
-	if err != nil {
-		return invalid(prior, err)
-	}
-	if prior.PlanHash == "" && !p.ending() {
-		return p.freeze()
-	}
-	p.count()
-	return p.proceed()
-}
-
-// invalid cannot happen with objects that an API server admitted.
-func invalid(prior v1alpha1.OperatorRolloutStatus, err error) Decision {
-	status := *prior.DeepCopy()
-	if status.Phase == "" {
-		status.Phase = v1alpha1.RolloutPending
-	}
-	status.Message = err.Error()
-	return Decision{Status: status, Standing: Stuck, Reason: v1alpha1.ReasonInvalidSpec}
-}
-
-// superseded ends a rollout without another look at the fleet: its members are
-// already being taken over, so counts would only mislead.
-func superseded(in Input) Decision {
-	status := *in.Rollout.Status.DeepCopy()
-	status.HeldBack = nil
-	d := Decision{Standing: Stuck, Reason: v1alpha1.ReasonSuperseded}
-	status.Batch, d.RecheckAfter = lapse(status.Batch, in.Now)
-	switch status.Phase {
-	case v1alpha1.RolloutSucceeded:
-		d.Standing, d.Reason = Done, v1alpha1.ReasonSucceeded
-	case v1alpha1.RolloutAborted:
-		d.Reason = v1alpha1.ReasonAborted
-	case v1alpha1.RolloutRolledBack:
-		d.Reason = v1alpha1.ReasonRolledBack
-	case v1alpha1.RolloutSuperseded:
-	default:
-		status.Phase = v1alpha1.RolloutSuperseded
-		status.EndedAt = stampTime(in.Now)
-		status.Message = "a newer rollout took over"
-	}
-	d.Status = status
-	return d
-}
-
-// stampTime is a time as the API keeps it: whole seconds, rounded down.
-func stampTime(t time.Time) *metav1.Time {
-	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
+	classified := classify(observed)
+	judged := judge(observed, classified)
+	choice := choose(observed, judged)
+	return record(observed, judged, choice)
 }

@@ -16,11 +16,11 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
 )
 
-// PolicyOperator is the operator of a rollout, as RolloutPolicies see it.
+// PolicyOperator returns the operator of a rollout in the form that RolloutPolicies are evaluated with.
 func PolicyOperator(ro *v1alpha1.OperatorRollout, labels map[string]string) policy.Operator {
 	return policy.Operator{
 		OperatorReference: v1alpha1.OperatorReference{Namespace: ro.Namespace, Name: ro.Spec.Operator.Name},
@@ -28,61 +28,61 @@ func PolicyOperator(ro *v1alpha1.OperatorRollout, labels map[string]string) poli
 	}
 }
 
-// bind applies the RolloutPolicies to the waves. They bind every wave that is not
-// verified as they are now, so one that becomes stricter does so in a rollout that
-// runs. A rollback ignores them.
-func (p *pass) bind() {
-	if p.isBack() || len(p.in.Policies) == 0 {
-		return
+// applyPolicies changes the waves as RolloutPolicies require, and returns the applied policies and an unmet
+// requirement. The current policies apply to every wave that is not verified, so a stricter policy also binds rollouts
+// that are in progress. A rollback ignores policies.
+func applyPolicies(in Input, waves []wave) policy.Outcome {
+	if in.Rollout.Spec.Rollback != nil || len(in.Policies) == 0 {
+		return policy.Outcome{}
 	}
-	set := policy.Read(p.in.Policies, PolicyOperator(p.in.Rollout, p.in.OperatorLabels))
-	members := make([]policy.Wave, len(p.waves))
+	set := policy.Read(in.Policies, PolicyOperator(in.Rollout, in.OperatorLabels))
+	members := make([]policy.Wave, len(waves))
 	labels := map[string]map[string]string{}
-	for _, c := range p.in.Clusters {
-		labels[c.Name] = c.Labels
+	for i := range in.Clusters {
+		labels[in.Clusters[i].Name] = in.Clusters[i].Labels
 	}
 	places := map[string]int{}
-	for i, w := range p.waves {
+	for i, w := range waves {
 		places[w.Name] = i
 	}
-	for _, install := range p.in.Installs {
+	for _, install := range in.Installs {
 		i, ok := places[install.Wave]
-		if !ok || install.Rollout != p.in.Rollout.Name {
+		if !ok || install.Rollout != in.Rollout.Name {
 			continue
 		}
 		members[i].Total++
 		members[i].Clusters = append(members[i].Clusters, labels[install.Cluster])
 	}
-	for i, w := range p.waves {
-		was := p.priorWave(w.Name)
-		members[i].Total = max(members[i].Total, int(was.Total))
-		members[i].Verified = was.VerifiedAt != nil
-		for _, g := range was.Gates {
+	for i, w := range waves {
+		previous := findPriorWave(in.Rollout.Status, w.Name)
+		members[i].Total = max(members[i].Total, int(previous.Total))
+		members[i].Verified = previous.VerifiedAt != nil
+		for _, g := range previous.Gates {
 			members[i].Judged = append(members[i].Judged, g.Name)
 		}
 	}
-	outcome := bindWaves(set, p.waves, members, p.prior.Phase == v1alpha1.RolloutSucceeded)
-	p.policies, p.unmet = outcome.Applied, outcome.Unmet
+	return bindWaves(set, waves, members, in.Rollout.Status.Phase == v1alpha1.RolloutSucceeded)
 }
 
-// bindWaves writes into waves what policies ask for. The members of the waves are
-// given by place.
+// bindWaves changes the waves as the policies require. members has the members of each wave, in the order of the waves;
+// bindWaves completes it. done is true if the rollout has succeeded. The outcome is unmet also if a policy's gate has a
+// reserved name or can never pass.
 func bindWaves(set *policy.Set, waves []wave, members []policy.Wave, done bool) policy.Outcome {
 	for i, w := range waves {
-		members[i].Wave, members[i].TakesAll = w.Wave, takesAll(w.Wave)
+		members[i].Wave, members[i].TakesAll = w.Wave, isCatchAll(w.Wave)
 	}
 	outcome := set.Apply(members, done)
 	for i, b := range outcome.Waves {
 		waves[i].Wave, waves[i].caps = b.Wave, b.Caps
-		waves[i].Gates = withDefaults(b.Gates, b.Soak.Duration)
+		waves[i].Gates = fillGateDefaults(b.Gates, b.Soak.Duration)
 	}
-	outcome.Unmet = cmp.Or(outcome.Unmet, reservedGate(outcome.Waves), invalidGates(set, outcome.Applied))
+	outcome.Unmet = cmp.Or(outcome.Unmet, explainReservedGate(outcome.Waves), explainInvalidGates(set, outcome.Applied))
 	return outcome
 }
 
-// reservedGate says that a policy has a gate with the name of the one that waves have by themselves, which policies
-// from before that gate may have; empty where none has.
-func reservedGate(waves []policy.Bound) string {
+// explainReservedGate says that a policy has a gate with the name of the gate that Bellwether adds. Policies that are
+// older than that gate can have such a gate. It returns "" if no policy has one.
+func explainReservedGate(waves []policy.BoundWave) string {
 	for _, w := range waves {
 		if slices.ContainsFunc(w.Gates, func(g v1alpha1.Gate) bool { return g.Name == v1alpha1.GateObservation }) {
 			return fmt.Sprintf("a RolloutPolicy adds gate %s, which is the name of a gate that Bellwether adds "+
@@ -92,13 +92,12 @@ func reservedGate(waves []policy.Bound) string {
 	return ""
 }
 
-// invalidGates says which policy has a gate that can never be passed; empty if none
-// has.
-func invalidGates(set *policy.Set, applied []v1alpha1.AppliedPolicy) string {
+// explainInvalidGates says which policy has a gate that can never pass. It returns "" if no policy has such a gate.
+func explainInvalidGates(set *policy.Set, applied []v1alpha1.AppliedPolicy) string {
 	gates := set.Gates()
 	for _, a := range applied {
-		some := v1alpha1.Wave{Gates: gates[a.Name], Size: new(intstr.FromInt32(1))}
-		if problems := validateGates(some, field.NewPath("spec"), slo.Scope{}); len(problems) > 0 {
+		example := v1alpha1.Wave{Gates: gates[a.Name], Size: new(intstr.FromInt32(1))}
+		if problems := validateGates(example, field.NewPath("spec"), slo.Scope{}); len(problems) > 0 {
 			return fmt.Sprintf("RolloutPolicy %s is not valid: %v; correct or delete it", a.Name,
 				problems.ToAggregate())
 		}
@@ -106,88 +105,80 @@ func invalidGates(set *policy.Set, applied []v1alpha1.AppliedPolicy) string {
 	return ""
 }
 
-// reportedGates are the gates of a wave in a phase. A wave that is verified, or whose
-// rollout ended, keeps the verdicts on gates that nothing asks for any more. One that is
-// skipped has none, but for the approvals that clusters wait for which joined it later.
-func (p *pass) reportedGates(s *waveState, phase v1alpha1.WavePhase) []v1alpha1.GateStatus {
+// listReportedGates returns the gates of a wave for its status, and the extra gate of a wave that was not observed. A
+// wave that is done, or whose rollout ended, keeps the verdicts on gates that were withdrawn later. A skipped wave has
+// only the approvals that late joiners wait for.
+func listReportedGates(w *judgedWave, phase v1alpha1.WavePhase, mayAdmit bool) []v1alpha1.GateStatus {
 	if phase == v1alpha1.WaveSkipped {
-		return slices.DeleteFunc(slices.Clone(s.gates), func(g v1alpha1.GateStatus) bool {
-			return !g.Approval || s.present == 0
+		return slices.DeleteFunc(slices.Clone(w.gates), func(g v1alpha1.GateStatus) bool {
+			return !g.Approval || w.present == 0
 		})
 	}
-	gates := slices.DeleteFunc(slices.Clone(s.gates), func(g v1alpha1.GateStatus) bool {
-		return g.Name == v1alpha1.GateObservation // of a policy, which is not met
+	gates := slices.DeleteFunc(slices.Clone(w.gates), func(g v1alpha1.GateStatus) bool {
+		return g.Name == v1alpha1.GateObservation // a policy's gate with a reserved name
 	})
-	if s.observation != nil {
-		gates = append(gates, *s.observation)
+	if w.unobserved != nil {
+		gates = append(gates, *w.unobserved)
 	}
-	if !s.prior.IsDone() && !p.ending() {
+	if !w.prior.IsDone() && mayAdmit {
 		return gates
 	}
-	for _, was := range s.prior.Gates {
-		if !slices.ContainsFunc(gates, func(g v1alpha1.GateStatus) bool { return g.Name == was.Name }) {
-			was.WaitingSince = nil // nobody waits for it any more
-			gates = append(gates, was)
+	for _, previous := range w.prior.Gates {
+		if !slices.ContainsFunc(gates, func(g v1alpha1.GateStatus) bool { return g.Name == previous.Name }) {
+			previous.WaitingSince = nil // the wave does not wait for this gate
+			gates = append(gates, previous)
 		}
 	}
 	return gates
 }
 
-// isRecordedShut tells, for whoever has no policies to look at, whether the status has
-// an approval that is missing and that the strategy does not ask for.
-func (s *waveState) isRecordedShut() bool {
-	return slices.ContainsFunc(s.prior.Gates, func(g v1alpha1.GateStatus) bool {
+// hasRecordedMissingApproval reports whether the status has a missing approval that the strategy does not have.
+// Callers without policies find the approvals that policies require this way.
+func hasRecordedMissingApproval(specs []v1alpha1.Gate, prior []v1alpha1.GateStatus) bool {
+	return slices.ContainsFunc(prior, func(g v1alpha1.GateStatus) bool {
 		return g.Approval && !g.IsPassed() &&
-			!slices.ContainsFunc(s.Gates, func(own v1alpha1.Gate) bool { return own.Name == g.Name })
+			!slices.ContainsFunc(specs, func(own v1alpha1.Gate) bool { return own.Name == g.Name })
 	})
 }
 
-// appliedPolicies is what the status says of policies.
-func (p *pass) appliedPolicies() []v1alpha1.AppliedPolicy {
-	if p.ending() {
-		return p.prior.Policies
-	}
-	return p.policies
-}
-
-// policyEvents tell of each policy that begins to bind the rollout, that binds it
-// otherwise than before, and that no longer binds it.
-func (p *pass) policyEvents(status v1alpha1.OperatorRolloutStatus) []Event {
-	before := map[string]v1alpha1.AppliedPolicy{}
-	for _, a := range p.prior.Policies {
-		before[a.Name] = a
+// listPolicyEvents returns an event for each policy that starts or stops binding the rollout, or whose requirements
+// have changed.
+func listPolicyEvents(previous, current []v1alpha1.AppliedPolicy) []Event {
+	previousByName := map[string]v1alpha1.AppliedPolicy{}
+	for _, a := range previous {
+		previousByName[a.Name] = a
 	}
 	var events []Event
-	for _, a := range status.Policies {
-		was, known := before[a.Name]
-		delete(before, a.Name)
-		if known && equality.Semantic.DeepEqual(was.Added, a.Added) {
+	for _, a := range current {
+		previous, wasApplied := previousByName[a.Name]
+		delete(previousByName, a.Name)
+		if wasApplied && equality.Semantic.DeepEqual(previous.Added, a.Added) {
 			continue
 		}
 		text := fmt.Sprintf("RolloutPolicy %s adds nothing to what the strategy asks for", a.Name)
 		if len(a.Added) > 0 {
 			text = fmt.Sprintf("RolloutPolicy %s adds: %s", a.Name, strings.Join(a.Added, "; "))
 		}
-		if known {
-			text += fmt.Sprintf(" (before: %s)", cmp.Or(strings.Join(was.Added, "; "), "nothing"))
+		if wasApplied {
+			text += fmt.Sprintf(" (before: %s)", cmp.Or(strings.Join(previous.Added, "; "), "nothing"))
 		}
 		events = append(events, Event{Reason: "PolicyApplied", Message: phrase.Truncate(text, maxEventNote)})
 	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
+	for _, name := range slices.Sorted(maps.Keys(previousByName)) {
 		events = append(events, Event{Reason: "PolicyLifted", Message: phrase.Truncate(fmt.Sprintf(
 			"RolloutPolicy %s no longer binds the rollout; it had added: %s", name,
-			cmp.Or(strings.Join(before[name].Added, "; "), "nothing")), maxEventNote)})
+			cmp.Or(strings.Join(previousByName[name].Added, "; "), "nothing")), maxEventNote)})
 	}
 	return events
 }
 
-// explainUnmet says what the rollout cannot meet.
-func (p *pass) explainUnmet() string {
-	return phrase.Truncate(p.unmet+"; nothing is admitted until then", maxMessage)
+// explainUnmet says which requirement of a policy the rollout does not meet.
+func explainUnmet(unmet string) string {
+	return phrase.Truncate(unmet+"; nothing is admitted until then", maxMessage)
 }
 
-// WaveSpec is a wave of a rollout's strategy, with the soak that RolloutPolicies ask
-// for. Their gates are in the rollout's status only.
+// WaveSpec returns a wave of a rollout's strategy, with the soak that RolloutPolicies require. The gates of
+// RolloutPolicies are not included; the rollout's status has them.
 func WaveSpec(ro *v1alpha1.OperatorRollout, name string) v1alpha1.Wave {
 	spec := v1alpha1.Wave{Name: name}
 	for _, w := range ro.Spec.Strategy.Waves {
@@ -206,14 +197,14 @@ func WaveSpec(ro *v1alpha1.OperatorRollout, name string) v1alpha1.Wave {
 // GateRef names a gate of a rollout.
 type GateRef struct{ Wave, Gate string }
 
-// GatesOf lists the gates of a rollout, those that RolloutPolicies add included:
-// approvals, or those that judge the release.
+// GatesOf lists the gates of a rollout, including the gates of RolloutPolicies that its status has. If approvals is
+// true, it lists the approvals, else the gates that judge the release.
 func GatesOf(ro *v1alpha1.OperatorRollout, approvals bool) []GateRef {
 	var all []GateRef
-	known := map[GateRef]bool{}
+	isListed := map[GateRef]bool{}
 	for _, w := range ro.Spec.Strategy.Waves {
 		for _, g := range w.Gates {
-			known[GateRef{w.Name, g.Name}] = true
+			isListed[GateRef{w.Name, g.Name}] = true
 			if (g.Approval != nil) == approvals {
 				all = append(all, GateRef{w.Name, g.Name})
 			}
@@ -221,7 +212,7 @@ func GatesOf(ro *v1alpha1.OperatorRollout, approvals bool) []GateRef {
 	}
 	for _, w := range ro.Status.Waves {
 		for _, g := range w.Gates {
-			if ref := (GateRef{w.Name, g.Name}); !known[ref] && g.Approval == approvals {
+			if ref := (GateRef{w.Name, g.Name}); !isListed[ref] && g.Approval == approvals {
 				all = append(all, ref)
 			}
 		}

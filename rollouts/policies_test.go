@@ -130,7 +130,7 @@ func selector(key, value string, operator metav1.LabelSelectorOperator) *metav1.
 		{Key: key, Operator: operator, Values: []string{value}}}}
 }
 
-// What policies add is in the status, and each change of it is told once.
+// The status has what policies add, and each change is reported once.
 func TestPoliciesAreRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -145,11 +145,11 @@ func TestPoliciesAreRecorded(t *testing.T) {
 		t.Errorf("soak %v", soak)
 	}
 	if diff := cmp.Diff([]string{"RolloutPolicy house adds: soak 1m in wave one, was 0s; soak 1m in wave two, was 0s"},
-		policyEvents(d)); diff != "" {
+		listPolicyEvents(d)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	f.ro.Status = d.Status
-	if again := policyEvents(rollouts.Next(f.Input)); again != nil {
+	if again := listPolicyEvents(rollouts.Next(f.Input)); again != nil {
 		t.Errorf("told again: %v", again)
 	}
 	f.Policies[0].Spec.MinSoak.Duration, f.Policies[0].Generation = 2*time.Minute, 2
@@ -159,12 +159,12 @@ func TestPoliciesAreRecorded(t *testing.T) {
 	if diff := cmp.Diff([]string{"RolloutPolicy house adds: soak 2m in wave one, was 0s; soak 2m in wave two, was 0s " +
 		"(before: soak 1m in wave one, was 0s; soak 1m in wave two, was 0s)",
 		"RolloutPolicy house no longer binds the rollout; it had added: soak 2m in wave one, was 0s; soak 2m in wave " +
-			"two, was 0s"}, append(policyEvents(d), policyEvents(rollouts.Next(f.Input))...)); diff != "" {
+			"two, was 0s"}, append(listPolicyEvents(d), listPolicyEvents(rollouts.Next(f.Input))...)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
-func policyEvents(d rollouts.Decision) []string {
+func listPolicyEvents(d rollouts.Decision) []string {
 	var texts []string
 	for _, e := range d.Events {
 		if e.Reason == "PolicyApplied" || e.Reason == "PolicyLifted" {
@@ -174,8 +174,8 @@ func policyEvents(d rollouts.Decision) []string {
 	return texts
 }
 
-// Whoever has no policies to look at finds their gates in the status, and the verdicts
-// on them stay with a wave that is verified.
+// Callers without policies find the gates of policies in the status, and the verdicts of these gates stay in a
+// verified wave.
 func TestGatesOfPoliciesAreInTheStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture()

@@ -60,7 +60,7 @@ func (sim *simulation) reconcilePolicies() {
 	}
 }
 
-// approvePolicies approves what policies of the newest rollout ask for.
+// approvePolicies approves the gates that policies add to the newest rollout.
 func (sim *simulation) approvePolicies() {
 	r := sim.latest()
 	open := func(ro *v1alpha1.OperatorRollout, wave string, g v1alpha1.GateStatus) bool {
@@ -102,7 +102,7 @@ func (p *hubPass) bound(wave string) []v1alpha1.RolloutPolicy {
 	})
 }
 
-// soak is the longest that strategy and policies ask for.
+// soak returns the longest soak of the strategy and the policies.
 func (p *hubPass) soak(wave v1alpha1.Wave) time.Duration {
 	longest := wave.Soak.Duration
 	for _, o := range p.bound(wave.Name) {
@@ -113,8 +113,7 @@ func (p *hubPass) soak(wave v1alpha1.Wave) time.Duration {
 	return longest
 }
 
-// checkPolicies is called before a stamp is written: what the policies ask for, which
-// the hub saw, is met.
+// checkPolicies is called before a stamp is written. It checks that the policies that the hub saw are met.
 func (sim *simulation) checkPolicies(p *hubPass, wave string) {
 	filled, clusters := 0, 0
 	for _, s := range p.read.Status.Waves {
@@ -152,7 +151,7 @@ func (sim *simulation) checkPace(p *hubPass, wave v1alpha1.WaveStatus) {
 	}
 }
 
-// hasNewEntries tells whether clusters of a wave are admitted by this decision.
+// hasNewEntries reports whether clusters of a wave are admitted by this decision.
 func (p *hubPass) hasNewEntries(wave string) bool {
 	return p.d.Status.Batch != nil && slices.ContainsFunc(p.d.Status.Batch.Clusters, func(e v1alpha1.BatchEntry) bool {
 		known := p.read.Status.Batch != nil && slices.ContainsFunc(p.read.Status.Batch.Clusters,

@@ -14,42 +14,41 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
 )
 
-// WavePreview is a wave of a rollout that was not started.
+// WavePreview is a wave of a rollout that is not started.
 type WavePreview struct {
 	Name string
-	// Clusters in the order in which they would be admitted.
+	// Clusters are the names of the clusters in the order of admission.
 	Clusters       []string
 	MaxConcurrency int
 	MaxFailures    int
 	Deadline, Soak time.Duration
-	// UnreadyGrace is how long an updated cluster may be not Ready before it counts
-	// as failed.
+	// UnreadyGrace is how long an updated cluster can be not Ready before it counts as failed.
 	UnreadyGrace time.Duration
-	// Gates of the wave, and those of them that are approvals.
+	// Gates are the gates of the wave. Approvals are the gates that are approvals.
 	Gates, Approvals []string
 }
 
-// Preview tells which wave each selected cluster would be in if the rollout
-// were planned now, and what RolloutPolicies make of the waves. It fails only on a
-// malformed selector.
+// Preview returns the waves with their clusters as if the rollout were planned now, and the effect of RolloutPolicies
+// on the waves. The waves already have the soaks, limits and gates of the policies. It fails only on a selector that is
+// not valid.
 func Preview(selector metav1.LabelSelector, strategy v1alpha1.RolloutStrategy, clusters []Cluster,
 	policies *policy.Set) ([]WavePreview, policy.Outcome, error) {
 	waves, err := parseWaves(strategy)
 	if err != nil {
 		return nil, policy.Outcome{}, err
 	}
-	selects, err := metav1.LabelSelectorAsSelector(&selector)
+	clusterSelector, err := metav1.LabelSelectorAsSelector(&selector)
 	if err != nil {
 		return nil, policy.Outcome{}, fmt.Errorf("parse cluster selector: %w", err)
 	}
-	assigned := assign(waves, selected(selects, clusters))
-	outcome := bindWaves(policies, waves, assignedMembers(assigned, clusters), false)
+	assigned := assignClusters(waves, selectClusters(clusterSelector, clusters))
+	outcome := bindWaves(policies, waves, toPolicyWaves(assigned, clusters), false)
 	previews := make([]WavePreview, 0, len(waves))
 	for i, w := range waves {
 		total := len(assigned[i])
 		preview := WavePreview{
 			Name: w.Name, Clusters: assigned[i],
-			MaxConcurrency: w.concurrency(total), MaxFailures: w.failures(total),
+			MaxConcurrency: w.computeConcurrency(total), MaxFailures: w.computeMaxFailures(total),
 			Deadline: w.Deadline.Duration, Soak: w.Soak.Duration,
 			UnreadyGrace: w.UnreadyGrace.Duration,
 		}
@@ -63,8 +62,8 @@ func Preview(selector metav1.LabelSelector, strategy v1alpha1.RolloutStrategy, c
 	return previews, outcome, nil
 }
 
-// assignedMembers are the clusters of each wave, as policies see them.
-func assignedMembers(assigned [][]string, clusters []Cluster) []policy.Wave {
+// toPolicyWaves returns the clusters of each wave in the form that policies are evaluated with.
+func toPolicyWaves(assigned [][]string, clusters []Cluster) []policy.Wave {
 	labels := map[string]map[string]string{}
 	for _, c := range clusters {
 		labels[c.Name] = c.Labels
@@ -79,9 +78,8 @@ func assignedMembers(assigned [][]string, clusters []Cluster) []policy.Wave {
 	return members
 }
 
-// selected are the clusters that a rollout takes in: enrolled, staying, and
-// matched.
-func selected(selector labels.Selector, clusters []Cluster) []Cluster {
+// selectClusters returns the clusters that a rollout takes: enrolled, not being deleted, and matched by the selector.
+func selectClusters(selector labels.Selector, clusters []Cluster) []Cluster {
 	var result []Cluster
 	for _, c := range clusters {
 		if c.Enrolled && !c.Deleting && selector.Matches(labels.Set(c.Labels)) {

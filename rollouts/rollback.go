@@ -14,51 +14,54 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 // RollbackWave is the name of the only wave of a rollback.
 const RollbackWave = "rollback"
 
-// PreviousOf returns what a cluster ran before, for the admission by a rollout to
-// remember: the release that succeeded there last. Nil where nothing did.
+// PreviousOf returns the release that succeeded last on a cluster, which the admission by a rollout records. It returns
+// nil if no release succeeded.
 func PreviousOf(ro *v1alpha1.OperatorRollout, install *v1alpha1.OperatorInstall) *v1alpha1.PreviousRelease {
-	was := install.Spec.Admission
+	previous := install.Spec.Admission
 	switch {
-	case was == nil:
+	case previous == nil:
 		return nil
-	case was.Release.AsInstalled && ro.Spec.Rollback == nil && was.RolloutUID != string(ro.UID) &&
-		install.Status.SucceededHash == was.Hash:
-		return takenOver(install)
-	case ro.Spec.Rollback != nil, was.RolloutUID == string(ro.UID), install.Status.SucceededHash != was.Hash:
-		return was.PreviousRelease()
+	case previous.Release.AsInstalled && ro.Spec.Rollback == nil && previous.RolloutUID != string(ro.UID) &&
+		install.Status.SucceededHash == previous.Hash:
+		// A take-over has no version, so the version comes from the agent's report.
+		return readTakenOverRelease(install)
+	case ro.Spec.Rollback != nil, previous.RolloutUID == string(ro.UID), install.Status.SucceededHash != previous.Hash:
+		// The release of the last admission is not the previous release: it is rolled back, is admitted again, or did
+		// not succeed.
+		return previous.PreviousRelease()
 	default:
-		return was.Release.Previous()
+		return previous.Release.ToPrevious()
 	}
 }
 
-// takenOver returns what a cluster runs on which it was taken over as it was installed. Nil where nothing was.
-func takenOver(install *v1alpha1.OperatorInstall) *v1alpha1.PreviousRelease {
+// readTakenOverRelease returns the release that was installed on a cluster when it was taken over. It returns nil if
+// no release was installed.
+func readTakenOverRelease(install *v1alpha1.OperatorInstall) *v1alpha1.PreviousRelease {
 	installed := install.Status.Installed
 	if installed == nil {
 		return nil
 	}
-	previous := install.Spec.Admission.Release.Previous()
+	previous := install.Spec.Admission.Release.ToPrevious()
 	previous.Version, previous.Bundle = installed.Version, installed.Bundle
 	return previous
 }
 
-// ReleaseFor returns the release that a rollout brings to a cluster: its own, or,
-// where it is a rollback, what the cluster ran before.
+// ReleaseFor returns the release that a rollout installs on a cluster: the rollout's release or, in a rollback, the
+// previous release of the cluster.
 func ReleaseFor(ro *v1alpha1.OperatorRollout, previous *v1alpha1.PreviousRelease) v1alpha1.Release {
 	if ro.Spec.Rollback == nil || previous == nil {
 		return ro.Spec.Release
 	}
-	return ro.Spec.Release.Before(*previous)
+	return ro.Spec.Release.WithPrevious(*previous)
 }
 
-// AdmissionRollbackFor returns what an admission by the rollout permits; nil where
-// the rollout is no rollback.
+// AdmissionRollbackFor returns what an admission by a rollback permits. It returns nil for other rollouts.
 func AdmissionRollbackFor(ro *v1alpha1.OperatorRollout) *v1alpha1.AdmissionRollback {
 	if ro.Spec.Rollback == nil {
 		return nil
@@ -66,16 +69,16 @@ func AdmissionRollbackFor(ro *v1alpha1.OperatorRollout) *v1alpha1.AdmissionRollb
 	return &v1alpha1.AdmissionRollback{Force: ro.Spec.Rollback.Force}
 }
 
-// NewRollback returns the spec of the rollout that takes the clusters back that a
-// rollout admitted; the installs are those of the operator. Its release is what
-// most of the clusters ran before, and it has one wave. It returns false where no
-// cluster ran anything before.
-func NewRollback(of *v1alpha1.OperatorRollout, installs []Install) (v1alpha1.OperatorRolloutSpec, bool) {
+// NewRollback returns the spec of the rollout that restores the previous release on the clusters that a rollout
+// admitted. installs are the installs of the operator. The rollback has one wave, and its own release is the most
+// frequent previous release. It is automatic unless a person requested it. NewRollback returns false if no cluster has
+// a previous release.
+func NewRollback(rollout *v1alpha1.OperatorRollout, installs []Install) (v1alpha1.OperatorRolloutSpec, bool) {
 	counts := map[string]int{}
 	releases := map[string]v1alpha1.Release{}
 	for _, i := range installs {
-		if i.Stamp.RolloutUID == string(of.UID) && i.Previous != nil {
-			release := of.Spec.Release.Before(*i.Previous)
+		if i.Stamp.RolloutUID == string(rollout.UID) && i.Previous != nil {
+			release := rollout.Spec.Release.WithPrevious(*i.Previous)
 			counts[release.Hash()]++
 			releases[release.Hash()] = release
 		}
@@ -83,131 +86,133 @@ func NewRollback(of *v1alpha1.OperatorRollout, installs []Install) (v1alpha1.Ope
 	if len(counts) == 0 {
 		return v1alpha1.OperatorRolloutSpec{}, false
 	}
-	most := slices.MaxFunc(slices.Sorted(maps.Keys(counts)), func(a, b string) int {
+	mostCommon := slices.MaxFunc(slices.Sorted(maps.Keys(counts)), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(b, a))
 	})
-	back := &v1alpha1.RolloutRollback{
-		Of: of.Name, UID: string(of.UID), Version: of.Spec.Release.Version, Automatic: true,
-		Reason: phrase.Truncate(cmp.Or(strings.TrimPrefix(of.Status.Message, rolledBackByPolicy+": "),
+	rollback := &v1alpha1.RolloutRollback{
+		Of: rollout.Name, UID: string(rollout.UID), Version: rollout.Spec.Release.Version, Automatic: true,
+		Reason: phrase.Truncate(cmp.Or(strings.TrimPrefix(rollout.Status.Message, rolledBackByPolicy+": "),
 			"its failure policy says so"), maxReason),
 	}
-	if abort := of.Spec.Abort; abort != nil && abort.Rollback != nil {
-		back.Reason, back.Automatic, back.Force = abort.Reason, false, abort.Rollback.Force
+	if abort := rollout.Spec.Abort; abort != nil && abort.Rollback != nil {
+		rollback.Reason, rollback.Automatic, rollback.Force = abort.Reason, false, abort.Rollback.Force
 	}
 	return v1alpha1.OperatorRolloutSpec{
-		Operator: of.Spec.Operator, Release: releases[most], ClusterSelector: *of.Spec.ClusterSelector.DeepCopy(),
-		Strategy: rollbackStrategy(of.Spec.Strategy), Restart: of.Spec.Restart, Rollback: back,
+		Operator: rollout.Spec.Operator, Release: releases[mostCommon],
+		ClusterSelector: *rollout.Spec.ClusterSelector.DeepCopy(),
+		Strategy:        buildRollbackStrategy(rollout.Spec.Strategy), Restart: rollout.Spec.Restart,
+		Rollback: rollback,
 	}, true
 }
 
-// maxReason is the API's bound on the reason of a rollback.
+// maxReason is the API's limit for the length of a rollback's reason.
 const maxReason = 1024
 
-// rollbackStrategy is one wave without soak and gates, whose clusters have as long
-// as those of the slowest wave of the strategy.
-func rollbackStrategy(of v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
+// buildRollbackStrategy returns a strategy of one wave without soak and gates. The deadline and the grace are the
+// longest ones of the strategy's waves.
+func buildRollbackStrategy(strategy v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
 	wave := v1alpha1.Wave{Name: RollbackWave, MaxConcurrency: new(intstr.FromString("100%"))}
-	for _, w := range Defaulted(of).Waves {
-		wave.Deadline = longest(wave.Deadline, w.Deadline)
-		wave.UnreadyGrace = longest(wave.UnreadyGrace, w.UnreadyGrace)
+	for _, w := range Defaulted(strategy).Waves {
+		wave.Deadline = maxDuration(wave.Deadline, w.Deadline)
+		wave.UnreadyGrace = maxDuration(wave.UnreadyGrace, w.UnreadyGrace)
 	}
-	if r := of.Rollback; r != nil && r.MaxConcurrency != nil {
+	if r := strategy.Rollback; r != nil && r.MaxConcurrency != nil {
 		wave.MaxConcurrency = r.MaxConcurrency
 	}
 	return Defaulted(v1alpha1.RolloutStrategy{
-		Waves: []v1alpha1.Wave{wave}, OnFailure: v1alpha1.FailurePause, NewTarget: of.NewTarget,
+		Waves: []v1alpha1.Wave{wave}, OnFailure: v1alpha1.FailurePause, NewTarget: strategy.NewTarget,
 	})
 }
 
-func longest(a, b *metav1.Duration) *metav1.Duration {
+// maxDuration returns the longer duration. nil is shorter than any duration.
+func maxDuration(a, b *metav1.Duration) *metav1.Duration {
 	if a == nil || b != nil && b.Duration > a.Duration {
 		return b
 	}
 	return a
 }
 
-// isBack tells whether the rollout is a rollback.
-func (p *pass) isBack() bool { return p.in.Rollout.Spec.Rollback != nil }
-
-// hashOf identifies the release that a cluster is to run.
-func (p *pass) hashOf(install Install) string {
-	if !p.isBack() || install.Previous == nil {
-		return p.hash
+// selectReleaseHash returns the hash of the release that the rollout brings to a cluster. releaseHash is the hash of
+// the rollout's own release.
+func selectReleaseHash(ro *v1alpha1.OperatorRollout, releaseHash string, install *Install) string {
+	if ro.Spec.Rollback == nil || install.Previous == nil {
+		return releaseHash
 	}
-	return ReleaseFor(p.in.Rollout, install.Previous).Hash()
+	return ReleaseFor(ro, install.Previous).Hash()
 }
 
-// isTouched tells whether a rollback takes a cluster back: one that the rollout
-// admitted which is rolled back, or that is a member of the rollback already.
-// Every cluster is a member of any other rollout.
-func (p *pass) isTouched(cluster string) bool {
-	if !p.isBack() {
+// canBeMember reports whether a cluster can be a member of the rollout. A rollback takes the clusters that the rolled
+// back rollout admitted, and clusters that are already members. Other rollouts take every cluster. A nil install means
+// that there is none.
+func canBeMember(ro *v1alpha1.OperatorRollout, install *Install) bool {
+	if ro.Spec.Rollback == nil {
 		return true
 	}
-	install, exists := p.installs[cluster]
-	ours := install.Rollout == p.in.Rollout.Name || p.isOurs(install) ||
-		install.Stamp.RolloutUID == p.in.Rollout.Spec.Rollback.UID
-	return exists && ours && install.Previous != nil
-}
-
-// canRollBack tells whether a cluster that the rollout admitted ran something
-// before. What was taken over as it was installed has nothing to go back to.
-func (p *pass) canRollBack() bool {
-	return !p.isAsInstalled() && slices.ContainsFunc(p.in.Installs, func(i Install) bool {
-		_, selected := p.clusters[i.Cluster]
-		return selected && p.isOurs(i) && i.Previous != nil && !i.Deleting
-	})
-}
-
-// rollsBack tells whether the rollout ends to be rolled back: a person asked for
-// that, or the failure policy does, because more clusters failed than may or a gate
-// did. Clusters that come late to a wave that is done are no reason to take the
-// others back, unless the release works nowhere: the wave was skipped then.
-func (p *pass) rollsBack(waves []v1alpha1.WaveStatus) bool {
-	abort := p.in.Rollout.Spec.Abort
-	switch {
-	case p.prior.Phase == v1alpha1.RolloutRolledBack:
-		return true
-	case abort != nil && abort.Rollback != nil:
-		return p.canRollBack()
-	case p.prior.Phase.Ended() || abort != nil || p.in.Rollout.Spec.Blocked != "" ||
-		p.strategy.OnFailure != v1alpha1.FailureRollback:
+	if install == nil {
 		return false
 	}
-	works := slices.ContainsFunc(p.states, func(s waveState) bool { return s.isProven() })
-	return p.canRollBack() && slices.ContainsFunc(waves, func(w v1alpha1.WaveStatus) bool {
-		return (!w.IsDone() || !works) && IsJudgedFailed(w)
+	isOurs := install.Rollout == ro.Name || isAdmittedBy(ro, install) ||
+		install.Stamp.RolloutUID == ro.Spec.Rollback.UID
+	return isOurs && install.Previous != nil
+}
+
+// canRollBack reports whether a cluster that the rollout admitted has a previous release. A rollout that took over
+// installed operators cannot be rolled back, because it changed no version.
+func canRollBack(ro *v1alpha1.OperatorRollout, installs []Install, clusters map[string]*Cluster) bool {
+	return !ro.Spec.Release.AsInstalled && slices.ContainsFunc(installs, func(i Install) bool {
+		_, isSelected := clusters[i.Cluster]
+		return isSelected && isAdmittedBy(ro, &i) && i.Previous != nil && !i.Deleting
 	})
 }
 
-// isBusy tells whether clusters of the wave are still to be changed.
-func (s *waveState) isBusy() bool { return s.counts.Pending > 0 || s.counts.InProgress > 0 }
-
-// rolledBackByPolicy begins the message of a rollout that its failure policy ended. The rollback gives the rest as its
-// reason.
-const rolledBackByPolicy = "rolled back, as its failure policy says"
-
-func (p *pass) explainRollback(status v1alpha1.OperatorRolloutStatus) string {
-	abort := p.in.Rollout.Spec.Abort
+// needsRollback reports whether the rollout ends in order to be rolled back: a person requested the rollback, or the
+// failure policy requires it because too many clusters or a gate failed. Clusters that join a wave after it was done
+// do not cause a rollback, unless the release works on no cluster: then the wave was skipped.
+func needsRollback(ro *v1alpha1.OperatorRollout, onFailure v1alpha1.FailurePolicy, installs []Install,
+	clusters map[string]*Cluster, waves []judgedWave, statuses []v1alpha1.WaveStatus) bool {
+	abort := ro.Spec.Abort
 	switch {
+	case ro.Status.Phase == v1alpha1.RolloutRolledBack:
+		return true
 	case abort != nil && abort.Rollback != nil:
-		return "rolled back" + colon(abort.Reason)
-	case p.halted() != nil:
-		return rolledBackByPolicy + ": " + p.explainFailures()
+		return canRollBack(ro, installs, clusters)
+	case ro.Status.Phase.Ended() || abort != nil || ro.Spec.Blocked != "" ||
+		onFailure != v1alpha1.FailureRollback:
+		return false
 	}
-	return cmp.Or(status.Message, rolledBackByPolicy)
+	isReleaseProven := slices.ContainsFunc(waves, func(w judgedWave) bool { return isProven(w.members) })
+	hasFailed := slices.ContainsFunc(statuses, func(w v1alpha1.WaveStatus) bool {
+		return (!w.IsDone() || !isReleaseProven) && IsJudgedFailed(w)
+	})
+	return hasFailed && canRollBack(ro, installs, clusters)
 }
 
-// RollbackText says what a rollback takes back and why; empty for other rollouts.
+// rolledBackByPolicy is the start of the message of a rollout that its failure policy ended. The rollback's reason is
+// the rest of the message.
+const rolledBackByPolicy = "rolled back, as its failure policy says"
+
+// explainRollback says why a rollout is rolled back. failures describes the failed wave. If it is empty and no person
+// requested the rollback, the earlier message stays.
+func explainRollback(abort *v1alpha1.RolloutAbort, failures, previousMessage string) string {
+	switch {
+	case abort != nil && abort.Rollback != nil:
+		return "rolled back" + prefixColon(abort.Reason)
+	case failures != "":
+		return rolledBackByPolicy + ": " + failures
+	}
+	return cmp.Or(previousMessage, rolledBackByPolicy)
+}
+
+// RollbackText describes a rollback and its reason. It returns "" for other rollouts.
 func RollbackText(ro *v1alpha1.OperatorRollout) string {
 	r := ro.Spec.Rollback
 	if r == nil {
 		return ""
 	}
-	by := "asked for by a person"
+	origin := "requested by a person"
 	if r.Automatic {
-		by = "automatic"
+		origin = "automatic"
 	}
-	return fmt.Sprintf("takes the clusters of %s (%s) back to what they ran before, %s: %s", r.Of, r.Version, by,
+	return fmt.Sprintf("takes the clusters of %s (%s) back to what they ran before, %s: %s", r.Of, r.Version, origin,
 		r.Reason)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// previousOf is what the executor finds out of an install before it admits it.
+// previousOf returns the previous release that the executor reads from an install before it admits the install.
 func (sim *simulation) previousOf(ro *v1alpha1.OperatorRollout, i install) *v1alpha1.PreviousRelease {
 	ran, ever := sim.lastRan[i.Cluster]
 	if _, known := sim.before[i.Cluster]; ever && !known && sim.bad && !sim.good[ro.Spec.Release.Hash()] {
@@ -84,7 +84,7 @@ func newRollbackWorld(seed, stream uint64) *rollbackWorld {
 		rng: rand.New(rand.NewPCG(seed, stream)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		installs: []installs{{}}, fleet: []fleet{{}}, good: map[string]bool{},
 		agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{}, left: map[string]bool{}, operator: "echo",
-		measurements: measurements{answers: map[string]measured{}, unobserved: map[string]bool{}},
+		measurements: measurements{answers: map[string]measurement{}, unobserved: map[string]bool{}},
 	}}
 }
 
@@ -201,8 +201,7 @@ func (w *rollbackWorld) askForRollback() {
 	})
 }
 
-// operate plays the operator's controller, which makes the rollback. It tells
-// whether it did.
+// operate plays the operator's controller, which makes the rollback. It reports whether it did.
 func (w *rollbackWorld) operate() bool {
 	of := w.latest().now()
 	if of.Status.Phase != v1alpha1.RolloutRolledBack || of.Spec.Rollback != nil {
@@ -301,7 +300,7 @@ func (w *rollbackWorld) checkRollback() {
 	}
 }
 
-// checkNotRolledBack: a failed wave is rolled back where the policy says so.
+// checkNotRolledBack checks that a failed wave is rolled back if the policy requires it.
 func (w *rollbackWorld) checkNotRolledBack(bad *v1alpha1.OperatorRollout) {
 	if bad.Status.Phase == v1alpha1.RolloutHalted && bad.Spec.Strategy.OnFailure == v1alpha1.FailureRollback {
 		for name := range w.before {

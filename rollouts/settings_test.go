@@ -18,11 +18,11 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// endsAHold says of every field of a release whether another value of it is something else than what was rolled back,
-// so that a hold of settings does not cover it.
+// endsAHold says for every field of a release whether a release with another value is not covered by a hold
+// of settings.
 var endsAHold = map[string]bool{
 	"Version": true,
-	// What a person does not call a setting: where the bundle comes from.
+	// The source of the bundle is not a setting.
 	"Package": false, "Channel": false, "Bundle": false, "Catalog.Digest": false, "Catalog.PublicKeys[]": false,
 	"Catalog.Source.Image": false, "Catalog.Source.Directory": false, "Catalog.Source.Insecure": false,
 	"Catalog.Source.PullSecret": false,
@@ -302,8 +302,8 @@ func TestSettingsChanges(t *testing.T) {
 	}
 }
 
-// TestHoldSaysWhatWasChanged: a hold names as many changes as the API permits, and says what else was changed where
-// no setting was.
+// TestHoldSaysWhatWasChanged checks that a hold lists as many changes as the API permits, and describes the other
+// change if no setting changed.
 func TestHoldSaysWhatWasChanged(t *testing.T) {
 	t.Parallel()
 	hold := func(before, held v1alpha1.Release) []string {

@@ -9,18 +9,18 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Words for a wave of a rollout that ended before the wave did.
+// Texts for a wave that was not done when its rollout ended.
 const (
 	ShownStopped    = "Stopped"
 	ShownNotStarted = "Not started"
 )
 
-// ShownPhase is what a person reads of a wave. It is the wave's phase, except where that says what does not happen: a
-// wave of a rollout that ended without success does not go on, and one that updates no cluster waits.
+// ShownPhase returns the phase of a wave for people. It is the wave's phase with two exceptions: a wave of a rollout
+// that ended without success does not continue, and a wave that updates no cluster is shown as waiting.
 func ShownPhase(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) string {
 	isTouched := w.Succeeded+w.Failed+w.InProgress > 0
 	switch {
-	case w.Phase == v1alpha1.WaveVerified || w.Phase == v1alpha1.WaveSkipped:
+	case w.Phase == v1alpha1.WaveVerified || w.Phase == v1alpha1.WaveSkipped: // the phase is final
 	case r.IsStopped() && isTouched:
 		return ShownStopped
 	case r.IsStopped():
@@ -31,8 +31,8 @@ func ShownPhase(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) string {
 	return string(w.Phase)
 }
 
-// MovedText says of clusters, such as "cluster prod-1", that their labels select another wave than the one that they
-// belong to.
+// MovedText says that the labels of clusters select another wave than the wave that the clusters belong to. clusters is
+// a text such as "cluster prod-1".
 func MovedText(clusters, from, to string) string {
 	return fmt.Sprintf("the labels of %s select wave %s now; in this rollout wave %s still applies", clusters, to, from)
 }

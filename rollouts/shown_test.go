@@ -10,7 +10,7 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// TestShownPhase: nobody reads of a wave that it does what it does not do.
+// TestShownPhase checks that the shown phase of a wave matches what the wave does.
 func TestShownPhase(t *testing.T) {
 	some := v1alpha1.WaveCounts{Total: 2, Pending: 1, InProgress: 1}
 	none := v1alpha1.WaveCounts{Total: 2, Pending: 1, Deferred: 1}

@@ -36,26 +36,26 @@ type simulation struct {
 	// lastRan is the hash of the release that succeeded last on each cluster, and
 	// before what that was when the cluster was first admitted to a bad release.
 	lastRan, before map[string]string
-	// disturbed says that clusters go offline although the release is bad.
+	// disturbed is true if clusters go offline although the release is bad.
 	disturbed bool
 	// good are releases that succeed everywhere, by hash.
 	good map[string]bool
-	// has are the versions on clusters, and refuses says which clusters cannot be taken over. Both are nil where
-	// nothing is taken over.
+	// has are the versions on clusters. refuses are the clusters that cannot be taken over. Both are nil if there is
+	// no take-over.
 	has     map[string]string
 	refuses map[string]bool
 	// operator is its name, and peer another one on the same clusters; nil if there
 	// is none.
 	operator string
 	peer     *simulation
-	// depends says that the other operator has to be Ready on a cluster first.
+	// depends is true if the other operator must be Ready on a cluster first.
 	depends bool
 	// windows are open at times, by the name of a schedule.
 	windows map[string]schedule
 	// active is the hub that is not held up just now.
 	active int
 	measurements
-	// policies are those of the platform team, each with a generation of its own.
+	// policies are the platform team's policies, each with its own generation.
 	policies    []v1alpha1.RolloutPolicy
 	generations int64
 	writes      int
@@ -77,7 +77,7 @@ type install struct {
 	unreadySince time.Time
 }
 
-// isUpdated tells whether the release of its stamp is installed.
+// isUpdated reports whether the release of its stamp is installed.
 func (i install) isUpdated() bool { return i.Stamp.Hash != "" && i.SucceededHash == i.Stamp.Hash }
 
 // rollout is an OperatorRollout with its history.
@@ -95,7 +95,7 @@ type ledgerKey struct {
 	rolloutUID string
 }
 
-// ledgerEntry is what became of an admission, in truth.
+// ledgerEntry is the real result of an admission.
 type ledgerEntry struct {
 	at          time.Time
 	released    bool
@@ -110,8 +110,7 @@ const (
 	stallThenRecover
 	stall
 	silence
-	// recovery makes an updated cluster Ready again, death makes it not Ready for
-	// good.
+	// recovery makes an updated cluster Ready again. death makes it permanently not Ready.
 	recovery
 	death
 )
@@ -341,7 +340,7 @@ func (sim *simulation) pass(d time.Duration) {
 	}
 }
 
-// sicken makes an updated cluster not Ready for a while, or for good.
+// sicken makes an updated cluster not Ready, for some time or permanently.
 func (sim *simulation) sicken(cluster string) {
 	i, a := sim.present()[cluster], sim.agents[cluster]
 	if a == nil || a.uid != i.uid || a.stamp != i.Stamp || !i.isUpdated() || !i.Ready ||

@@ -33,7 +33,7 @@ var (
 	seed  = flag.Uint64("seed", 0, "play only the world with this seed, and print what happened")
 )
 
-// maxBroken is how many broken worlds are reported before no other one is played.
+// maxBroken is the maximum number of broken simulations before the test stops.
 const maxBroken = 10
 
 // playAll plays a simulation for each seed, several at a time. The function plays one and returns what is broken in it.
@@ -141,7 +141,7 @@ func newSimulation(seed uint64) *simulation {
 		now:      time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		installs: []installs{{}}, fleet: []fleet{{}},
 		agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{}, left: map[string]bool{},
-		measurements: measurements{answers: map[string]measured{}, unobserved: map[string]bool{}},
+		measurements: measurements{answers: map[string]measurement{}, unobserved: map[string]bool{}},
 	}
 	s.bad = s.rng.IntN(4) == 0
 	s.dies = s.bad && s.rng.IntN(2) == 0
@@ -172,8 +172,8 @@ func (sim *simulation) join(n int) {
 
 func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
 
-// strategy draws waves that end with one that takes all, so that the checks
-// need not know of the implied one; tables test that.
+// strategy draws waves of which the last takes all clusters, so that the checks need no implied wave. Table tests
+// cover the implied wave.
 func (sim *simulation) strategy() v1alpha1.RolloutStrategy {
 	s := v1alpha1.RolloutStrategy{
 		OnFailure:   pick(sim.rng, v1alpha1.FailurePause, v1alpha1.FailurePause, v1alpha1.FailureAbort),
@@ -406,7 +406,7 @@ func (sim *simulation) settle(hubs map[*simulation][]*hub) {
 	sim.violate("the calm world does not come to rest: %s", sim.latest().now().Status.Message)
 }
 
-// run does one whole pass and returns when the planner wants to look again.
+// run does one whole pass and returns the planner's delay until the next pass.
 func (h *hub) run(s *simulation, r *rollout) time.Duration {
 	h.begin(s, r, true)
 	wait := h.pass.d.RecheckAfter

@@ -34,7 +34,7 @@ func (f *fixture) unready(since time.Duration, cluster int) {
 
 func TestSoakJudges(t *testing.T) {
 	t.Parallel()
-	judge(t, map[string]decisionCase{
+	checkDecisions(t, map[string]decisionCase{
 		"a cluster that is not Ready any more holds the wave": {
 			given: func(f *fixture) { f.soaking(); f.Installs[0].Ready = false },
 			want: "Progressing, one Soaking, two Waiting: wave one: 1 cluster is not Ready (a) and counts as failed " +
@@ -213,8 +213,7 @@ func TestSoakClock(t *testing.T) {
 	}
 }
 
-// TestUnreadyIsRemembered: the hub's own first sight counts, whatever the clock
-// of the cluster says.
+// TestUnreadyIsRemembered checks that the hub's first observation counts, independent of the clock of the cluster.
 func TestUnreadyIsRemembered(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -237,8 +236,7 @@ func TestUnreadyIsRemembered(t *testing.T) {
 	}
 }
 
-// TestVerifiedWaveKeepsItsCounts: what becomes of clusters later says nothing
-// about the rollout, so its counts do not change.
+// TestVerifiedWaveKeepsItsCounts checks that later changes of clusters do not change the counts of a verified wave.
 func TestVerifiedWaveKeepsItsCounts(t *testing.T) {
 	t.Parallel()
 	f := newFixture()

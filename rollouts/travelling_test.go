@@ -21,15 +21,14 @@ func TestGatesReadWhatTravels(t *testing.T) {
 	for _, name := range series.Travelling() {
 		there[name] = true
 	}
-	// What the hub part records; slices that are made in clusters travel, or are not there.
+	// These series are recorded on the hub. Slices from clusters are sent to the hub, or are missing.
 	for _, name := range []string{series.SLOObjective, series.SLOGuard, series.SLIExpected} {
 		there[name] = true
 	}
-	p := &pass{in: Input{Rollout: &v1alpha1.OperatorRollout{}}, hash: "0123456789abcdef"}
-	q := p.queryOf("canary", time.Hour, "a|b")
-	all := map[string]string{"burn": q.burn("csv")}
-	maps.Copy(all, q.ofSLO(&v1alpha1.SLOGate{Objectives: []string{"csv"}}))
-	for name, query := range q.ofBaseline(&v1alpha1.BaselineGate{SLI: "csv"}) {
+	q := newQuery(&v1alpha1.OperatorRollout{}, "0123456789abcdef", "canary", time.Hour, "a|b")
+	all := map[string]string{"burn": q.buildBurnQuery("csv")}
+	maps.Copy(all, q.buildSLOQueries(&v1alpha1.SLOGate{Objectives: []string{"csv"}}))
+	for name, query := range q.buildBaselineQueries(&v1alpha1.BaselineGate{SLI: "csv"}) {
 		all["baseline "+name] = query
 	}
 	if len(all) < 10 {

@@ -11,9 +11,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Validate finds what an API server admits and a rollout cannot use: selectors
-// that are not valid, and gates that can never be passed. Its error names the field of the spec, of a ManagedOperator
-// or of an OperatorRollout, and the value.
+// Validate returns an error for values that an API server admits and a rollout cannot use: selectors that are not
+// valid, and gates that can never pass. The error names the value and its field in the spec of a ManagedOperator or
+// an OperatorRollout.
 func Validate(clusters metav1.LabelSelector, strategy v1alpha1.RolloutStrategy) error {
 	spec, options := field.NewPath("spec"), validation.LabelSelectorValidationOptions{}
 	problems := validation.ValidateLabelSelector(&clusters, options, spec.Child("clusterSelector"))
@@ -23,7 +23,7 @@ func Validate(clusters metav1.LabelSelector, strategy v1alpha1.RolloutStrategy) 
 	waves := spec.Child("strategy", "waves")
 	for i, w := range strategy.Waves {
 		selector := w.Selector
-		problems = append(problems, validateGates(w, waves.Index(i), ofTenants)...)
+		problems = append(problems, validateGates(w, waves.Index(i), tenantScope)...)
 		problems = append(problems,
 			validation.ValidateLabelSelector(selector, options, waves.Index(i).Child("selector"))...)
 	}

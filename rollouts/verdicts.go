@@ -17,30 +17,31 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// outcome is what a measurement says.
+// outcome is the result of one measurement.
 type outcome int
 
 const (
-	// undecided says nothing: data is missing, or is no number.
+	// undecided means that data is missing or not a number.
 	undecided outcome = iota
 	good
 	bad
 )
 
-// finding is a measurement and what follows from it.
+// finding is a measurement with its outcome.
 type finding struct {
 	outcome
 	evidence string
-	// final says that the rest of the window cannot change it.
+	// final is true if the rest of the window cannot change the outcome.
 	final bool
 	v1alpha1.GateMeasurement
 }
 
-// verdict is given when the window is over; a bad one earlier, if it is final.
-func (f finding) verdict(at, end time.Time) v1alpha1.GateVerdict {
+// decideVerdict returns the verdict at a time. A gate passes only after the end of the window. It fails earlier if the
+// bad outcome is final.
+func (f finding) decideVerdict(at, end time.Time) v1alpha1.GateVerdict {
 	over := !at.Before(end)
 	switch {
 	case f.outcome == good && over:
@@ -51,19 +52,21 @@ func (f finding) verdict(at, end time.Time) v1alpha1.GateVerdict {
 	return v1alpha1.GateWaiting
 }
 
-func (f finding) text(at, end time.Time) string {
-	if f.verdict(at, end) == v1alpha1.GateWaiting && at.Before(end) {
+// formatEvidence returns the evidence, with the end of the measurement if the window is not over.
+func (f finding) formatEvidence(at, end time.Time) string {
+	if f.decideVerdict(at, end) == v1alpha1.GateWaiting && at.Before(end) {
 		return f.evidence + "; measured until " + phrase.Time(end)
 	}
 	return f.evidence
 }
 
-// find says what an answer means for a gate. was is the measurement before; nil if
-// there was none in this soak.
-func (p *pass) find(s *waveState, g v1alpha1.Gate, a Answer, was *v1alpha1.GateMeasurement) finding {
+// judgeAnswer returns the finding on a gate for an answer about the gate's wave. previous is the previous measurement
+// in this soak; nil if there is none.
+func judgeAnswer(ro *v1alpha1.OperatorRollout, hash string, g v1alpha1.Gate, a Answer,
+	previous *v1alpha1.GateMeasurement) finding {
 	f := finding{GateMeasurement: v1alpha1.GateMeasurement{At: metav1.Time{Time: a.At.UTC()},
 		Window: metav1.Duration{Duration: a.At.Sub(a.Since)}}}
-	q := p.queryOf(s.Name, a.At.Sub(a.Since), abbreviate(a.Clusters))
+	q := newQuery(ro, hash, a.Wave, a.At.Sub(a.Since), buildShortPattern(a.Clusters))
 	e := evidence{Answer: a}
 	switch {
 	case g.SLO != nil:
@@ -71,20 +74,21 @@ func (p *pass) find(s *waveState, g v1alpha1.Gate, a Answer, was *v1alpha1.GateM
 	case g.Baseline != nil:
 		e.judgeBaseline(&f, g.Baseline, q)
 	default:
-		e.judgePromQL(&f, g.PromQL, was)
+		e.judgePromQL(&f, g.PromQL, previous)
+		// The number of an invalid query does not count.
 		var err error
-		if f.Query, err = p.promQL(s, g, q); err != nil {
-			f.undecided("%v", err)
+		if f.Query, err = buildPromQL(g, q); err != nil {
+			f.setUndecided("%v", err)
 		}
 	}
 	f.Query = phrase.Truncate(f.Query, maxQuery)
 	return f
 }
 
-// maxQuery is the API's limit.
+// maxQuery is the API's limit for the length of a query.
 const maxQuery = 2560
 
-// evidence is an answer that is being judged.
+// evidence reads the results of an answer and judges gates by them.
 type evidence struct{ Answer }
 
 var (
@@ -92,15 +96,15 @@ var (
 	errNotANum  = errors.New("the result is not a number")
 )
 
-// undecided says why there is no verdict.
-func (f *finding) undecided(format string, args ...any) {
+// setUndecided records that there is no verdict, and the reason.
+func (f *finding) setUndecided(format string, args ...any) {
 	f.outcome, f.final, f.evidence = undecided, false, fmt.Sprintf(format, args...)
 }
 
-// numbers reads the results of a query by SLI. Anything but one finite number for
-// each is an error.
-func (e evidence) numbers(name string) (map[string]float64, error) {
-	samples, err := e.vector(name)
+// readNumbers returns the results of a query by SLI. It is an error if an SLI has several results or a result that is
+// not a finite number.
+func (e evidence) readNumbers(name string) (map[string]float64, error) {
+	samples, err := e.readVector(name)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +122,8 @@ func (e evidence) numbers(name string) (map[string]float64, error) {
 	return out, nil
 }
 
-func (e evidence) vector(name string) ([]Sample, error) {
+// readVector returns the samples of a query. It is an error if the query failed or its result is not a vector.
+func (e evidence) readVector(name string) ([]Sample, error) {
 	if e.Failure != "" {
 		return nil, errors.New(e.Failure)
 	}
@@ -132,33 +137,35 @@ func (e evidence) vector(name string) ([]Sample, error) {
 	return result.Samples, nil
 }
 
-// shares are bad slices and all slices by SLI, weighed, and those of each cluster.
+// shares are the bad slices and all slices, by SLI. bad and samples are weighed sums over all clusters.
 type shares struct {
 	guards, bad, samples map[string]float64
-	clusters             map[string]byCluster
+	clusters             map[string]clusterMeasurements
 }
 
-func (e evidence) shares(bad, all string) (shares, error) {
-	guards, err := e.numbers(queryGuards)
+// readShares reads the shares from the results of the queries with these names: badQuery counts the bad slices, and
+// allQuery counts all slices.
+func (e evidence) readShares(badQuery, allQuery string) (shares, error) {
+	guards, err := e.readNumbers(queryGuards)
 	if err != nil {
 		return shares{}, err
 	}
 	s := shares{guards: guards, bad: map[string]float64{}, samples: map[string]float64{}}
-	if s.clusters, err = e.measurements(bad, all); err != nil {
+	if s.clusters, err = e.readMeasurements(badQuery, allQuery); err != nil {
 		return shares{}, err
 	}
 	for sli, clusters := range s.clusters {
-		sum := clusters.weighed()
+		sum := clusters.sumWeighed()
 		s.bad[sli], s.samples[sli] = sum.bad, sum.samples
 	}
 	return s, nil
 }
 
-// impossible says which clusters measured what cannot be; empty for none.
-func (s shares) impossible() string {
+// explainImpossible lists the clusters that reported impossible measurements. It returns "" if there are none.
+func (s shares) explainImpossible() string {
 	var all []string
 	for _, sli := range slices.Sorted(maps.Keys(s.clusters)) {
-		all = append(all, s.clusters[sli].impossible(sli)...)
+		all = append(all, s.clusters[sli].listImpossible(sli)...)
 	}
 	if len(all) == 0 {
 		return ""
@@ -166,138 +173,147 @@ func (s shares) impossible() string {
 	return "measurements that cannot be: " + phrase.First(all, maxNamed)
 }
 
-// defaultGuard is how many slices are bad at most by chance, where no guard is
-// recorded.
+// defaultGuard is the number of slices that can be bad by chance, for SLIs without a recorded guard.
 const defaultGuard = 2.5
 
+// isAboveGuard reports whether more slices of the SLI are bad than can be bad by chance.
 func (s shares) isAboveGuard(sli string) bool {
 	guard, ok := s.guards[sli]
 	if !ok {
 		guard = defaultGuard
 	}
-	return s.clusters[sli].total().bad > guard
+	return s.clusters[sli].sumCounts().bad > guard
 }
 
-// judgeSLO fails if the burn rate of an SLI is too high. What is bad is bad even
-// where data of something else is missing.
+// judgeSLO sets the finding on an SLO gate. The outcome is bad if the burn rate of an SLI is too high, even if data of
+// another SLI is missing. The outcome is undecided if data is missing, else good. q has the clusters for the query that
+// the status shows.
 func (e evidence) judgeSLO(f *finding, g *v1alpha1.SLOGate, q query) {
 	f.Threshold = g.MaxBurnRate
-	most, err := strconv.ParseFloat(g.MaxBurnRate, 64)
+	maxRate, err := strconv.ParseFloat(g.MaxBurnRate, 64)
 	if err != nil {
-		f.undecided("maxBurnRate %q is not a number", g.MaxBurnRate)
+		f.setUndecided("maxBurnRate %q is not a number", g.MaxBurnRate)
 		return
 	}
-	objectives, err := e.numbers(queryObjectives)
+	objectives, err := e.readNumbers(queryObjectives)
 	if err != nil {
-		f.undecided("no measurement: %v", err)
+		f.setUndecided("no measurement: %v", err)
 		return
 	}
-	s, err := e.shares(queryBad, querySamples)
+	s, err := e.readShares(queryBad, querySamples)
 	if err != nil {
-		f.undecided("no measurement: %v", err)
+		f.setUndecided("no measurement: %v", err)
 		return
 	}
-	worst := worstBurn(objectives, s, most)
+	worst := findWorstBurn(objectives, s, maxRate)
 	if worst.sli != "" {
-		f.Query, f.Value = q.burn(worst.sli), format(worst.rate)
-		f.Samples = int64(math.Round(s.clusters[worst.sli].total().samples))
-		f.outcome, f.evidence = good, worst.text(s, g.MaxBurnRate, f.Window.Duration)
+		f.Query, f.Value = q.buildBurnQuery(worst.sli), formatNumber(worst.rate)
+		f.Samples = int64(math.Round(s.clusters[worst.sli].sumCounts().samples))
+		f.outcome, f.evidence = good, worst.explainBurn(s, g.MaxBurnRate, f.Window.Duration)
 		if s.isAboveGuard(worst.sli) && worst.excess > 1 {
 			f.outcome, f.final = bad, s.isFinal(worst, f.Window.Duration, GateWindow(v1alpha1.Gate{SLO: g}))
 			return
 		}
 	}
-	switch gap := e.gapOfSLO(objectives, s, g.Objectives); {
+	switch gap := e.explainSLOGap(objectives, s, g.Objectives); {
 	case gap != "":
-		f.undecided("%s", gap)
+		f.setUndecided("%s", gap)
 	case worst.sli == "":
-		f.undecided("there are no slices of any SLI with an objective (series %s)", series.SLIBad)
+		f.setUndecided("there are no slices of any SLI with an objective (series %s)", series.SLIBad)
 	}
 }
 
-// burn is a burn rate, and how much of what is permitted that is.
-type burn struct {
+// burnRate is the burn rate of an SLI. excess is the rate as a multiple of the permitted rate.
+type burnRate struct {
 	sli          string
 	rate, excess float64
 }
 
-// maxShare is the share of bad slices that fails any objective, as the rules have
-// it: a low objective fails at least on a total outage.
+// maxShare is the share of bad slices that fails any objective, as in the alert rules: a low objective fails at the
+// latest in a total outage.
 const maxShare = 0.9
 
-// worstBurn prefers what is above its guard.
-func worstBurn(objectives map[string]float64, s shares, most float64) burn {
-	var worst burn
+// findWorstBurn returns the burn rate with the largest excess, from the SLIs above their guard if there are any. The
+// field sli is empty if no SLI has samples. maxRate is the permitted burn rate.
+func findWorstBurn(objectives map[string]float64, s shares, maxRate float64) burnRate {
+	var worst burnRate
 	for _, sli := range slices.Sorted(maps.Keys(objectives)) {
 		budget := 1 - objectives[sli]
 		if s.samples[sli] <= 0 || budget <= 0 {
 			continue
 		}
 		share := s.bad[sli] / s.samples[sli]
-		b := burn{sli, share / budget, share / min(most*budget, maxShare)}
+		b := burnRate{sli: sli, rate: share / budget, excess: share / min(maxRate*budget, maxShare)}
 		isAbove, wasAbove := s.isAboveGuard(sli), worst.sli != "" && s.isAboveGuard(worst.sli)
-		if worst.sli == "" || isAbove && !wasAbove || isAbove == wasAbove && b.excess > worst.excess {
+		isFirstAbove := isAbove && !wasAbove
+		isWorse := isAbove == wasAbove && b.excess > worst.excess
+		if worst.sli == "" || isFirstAbove || isWorse {
 			worst = b
 		}
 	}
 	return worst
 }
 
-// isFinal tells whether the burn rate stays too high if nothing is bad any more
-// until the window is over.
-func (s shares) isFinal(b burn, elapsed, window time.Duration) bool {
+// isFinal reports whether the burn rate stays too high even if no more slices are bad until the end of the window. A
+// burn rate over the elapsed time falls in proportion to the time until the end.
+func (s shares) isFinal(b burnRate, elapsed, window time.Duration) bool {
 	return elapsed >= window || b.excess*elapsed.Seconds()/window.Seconds() > 1
 }
 
-func (b burn) text(s shares, most string, window time.Duration) string {
+// explainBurn describes the burn rate for the evidence of a gate.
+func (b burnRate) explainBurn(s shares, maxRate string, window time.Duration) string {
 	return fmt.Sprintf("%s: burn rate %s within %s, at most %s passes; %s of %s %smeasurements are bad", b.sli,
-		format(b.rate), window, most, format(s.bad[b.sli]), format(s.samples[b.sli]), s.howCounted(b.sli)) +
-		s.clusters[b.sli].worst()
+		formatNumber(b.rate), window, maxRate, formatNumber(s.bad[b.sli]), formatNumber(s.samples[b.sli]),
+		s.describeCounting(b.sli)) +
+		s.clusters[b.sli].explainWorst()
 }
 
-// howCounted says that numbers are not those that clusters reported.
-func (s shares) howCounted(sli string) string {
-	if s.samples[sli] == s.clusters[sli].total().samples {
+// describeCounting returns "weighed " if the sums are not the numbers that the clusters reported, else "".
+func (s shares) describeCounting(sli string) string {
+	if s.samples[sli] == s.clusters[sli].sumCounts().samples {
 		return ""
 	}
 	return "weighed "
 }
 
-// gapOfSLO says what is missing for a verdict; empty if nothing is.
-func (e evidence) gapOfSLO(objectives map[string]float64, s shares, wanted []string) string {
+// explainSLOGap describes the data that is missing for a verdict. It returns "" if no data is missing.
+func (e evidence) explainSLOGap(objectives map[string]float64, s shares, requested []string) string {
 	if len(objectives) == 0 {
 		return "no objective is recorded (series " + series.SLOObjective + "): check that the rules of the " +
 			"operator's " +
 			"objectives are loaded"
 	}
-	for _, sli := range wanted {
+	for _, sli := range requested {
 		if _, ok := objectives[sli]; !ok {
 			return fmt.Sprintf("there is no objective for SLI %s (series %s)", sli, series.SLOObjective)
 		}
 		if s.samples[sli] <= 0 {
-			return cmp.Or(s.impossible(), fmt.Sprintf("there are no slices of SLI %s (series %s)", sli, series.SLIBad))
+			return cmp.Or(s.explainImpossible(), fmt.Sprintf("there are no slices of SLI %s (series %s)", sli,
+				series.SLIBad))
 		}
 	}
-	return cmp.Or(s.impossible(), e.gap())
+	return cmp.Or(s.explainImpossible(), e.explainGap())
 }
 
-// gap names the clusters and SLIs that were not measured; empty if all were.
-func (e evidence) gap() string {
-	covered, err := e.vector(queryCovered)
+// explainGap lists the clusters without enough measurements or, if there are none, the SLIs without enough
+// measurements. It returns "" if all have enough.
+func (e evidence) explainGap() string {
+	covered, err := e.readVector(queryCovered)
 	if err != nil {
 		return fmt.Sprintf("no measurement: %v", err)
 	}
-	has := map[string]bool{}
+	isCovered := map[string]bool{}
 	for _, s := range covered {
-		has[s.Labels[series.Cluster]] = true
+		isCovered[s.Labels[series.Cluster]] = true
 	}
-	lost := slices.DeleteFunc(slices.Clone(e.Clusters), func(c string) bool { return has[c] })
-	if len(lost) > 0 {
+	uncovered := slices.DeleteFunc(slices.Clone(e.Clusters), func(c string) bool { return isCovered[c] })
+	if len(uncovered) > 0 {
 		return fmt.Sprintf("too few measurements of the new release from %s (%s): series %s or %s is missing or "+
 			"has gaps",
-			phrase.Count(len(lost), "cluster"), phrase.First(lost, maxNamed), series.SLIBad, series.OperatorInfo)
+			phrase.Count(len(uncovered), "cluster"), phrase.First(uncovered, maxNamed), series.SLIBad,
+			series.OperatorInfo)
 	}
-	missing, err := e.vector(queryMissing)
+	missing, err := e.readVector(queryMissing)
 	if err != nil {
 		return fmt.Sprintf("no measurement: %v", err)
 	}
@@ -313,64 +329,67 @@ func (e evidence) gap() string {
 		series.SLIBad)
 }
 
-// judgeBaseline compares two proportions: with x bad of n slices of the new release
-// and y bad of m slices of the others, p = (x+y)/(n+m) and
+// judgeBaseline compares two proportions: with x bad of n slices of the new release and y bad of m slices of other
+// releases, p = (x+y)/(n+m) and
 //
 //	z = (x/n - y/m) / sqrt(p (1-p) (1/n + 1/m))
 //
-// is normally distributed if both are the same (NIST/SEMATECH e-Handbook of
-// Statistical Methods, 7.3.3). The new release fails if z is above the quantile of
-// the confidence, one-sided.
+// is normally distributed if both proportions are the same (NIST/SEMATECH e-Handbook of Statistical Methods, 7.3.3).
+// judgeBaseline sets the finding. The outcome is bad if z is above the one-sided quantile of the confidence and more
+// slices are bad than can be bad by chance. It is undecided if data is missing, else good.
 func (e evidence) judgeBaseline(f *finding, g *v1alpha1.BaselineGate, q query) {
-	critical := quantile(float64(*g.Confidence) / 100)
-	f.Threshold = format(critical)
+	critical := computeQuantile(float64(*g.Confidence) / 100)
+	f.Threshold = formatNumber(critical)
 	sli := fmt.Sprintf("%s=%q", series.SLI, g.SLI)
-	f.Query = fmt.Sprintf("%s / %s", byClusterAndSLI(q.bad(sli, q.inWave())),
-		byClusterAndSLI(q.samples(sli, q.inWave())))
-	s, err := e.shares(queryBad, querySamples)
+	f.Query = fmt.Sprintf("%s / %s", sumByClusterAndSLI(q.sumBad(sli, q.matchWave())),
+		sumByClusterAndSLI(q.sumSamples(sli, q.matchWave())))
+	s, err := e.readShares(queryBad, querySamples)
 	if err != nil {
-		f.undecided("no measurement: %v", err)
+		f.setUndecided("no measurement: %v", err)
 		return
 	}
-	others, err := e.shares(queryOldBad, queryOldSamples)
+	baseline, err := e.readShares(queryOldBad, queryOldSamples)
 	if err != nil {
-		f.undecided("no measurement: %v", err)
+		f.setUndecided("no measurement: %v", err)
 		return
 	}
-	x, n, y, m := s.bad[g.SLI], s.samples[g.SLI], others.bad[g.SLI], others.samples[g.SLI]
+	x, n, y, m := s.bad[g.SLI], s.samples[g.SLI], baseline.bad[g.SLI], baseline.samples[g.SLI]
 	f.Samples, f.BaselineSamples = int64(math.Round(n)), int64(math.Round(m))
-	least := float64(*g.MinSamples)
+	minSamples := float64(*g.MinSamples)
 	switch {
-	case n < least:
-		f.undecided("%s", cmp.Or(s.impossible(), tooFew(g, f.Samples, "the new release")))
+	case n < minSamples:
+		f.setUndecided("%s", cmp.Or(s.explainImpossible(), explainTooFew(g, f.Samples, "the new release")))
 		return
-	case m < least:
-		f.undecided("%s", cmp.Or(others.impossible(), tooFew(g, f.BaselineSamples, "clusters on other releases")))
+	case m < minSamples:
+		f.setUndecided("%s", cmp.Or(baseline.explainImpossible(), explainTooFew(g, f.BaselineSamples,
+			"clusters on other releases")))
 		return
 	}
-	z := zScore(x, n, y, m)
-	f.Value = format(z)
+	z := computeZScore(x, n, y, m)
+	f.Value = formatNumber(z)
 	f.evidence = fmt.Sprintf("%s: %s %% of %s samples are bad on the new release, %s %% of %s on others; z-score "+
 		"%s, at "+
-		"most %s passes (%d %% confidence)", g.SLI, format(100*x/n), format(n), format(100*y/m), format(m), f.Value,
-		f.Threshold, *g.Confidence) + s.clusters[g.SLI].worst()
+		"most %s passes (%d %% confidence)", g.SLI, formatNumber(100*x/n), formatNumber(n), formatNumber(100*y/m),
+		formatNumber(m), f.Value,
+		f.Threshold, *g.Confidence) + s.clusters[g.SLI].explainWorst()
 	f.outcome = good
 	if z > critical && s.isAboveGuard(g.SLI) {
 		f.outcome = bad
 		return
 	}
-	if gap := cmp.Or(s.impossible(), others.impossible(), e.gap()); gap != "" {
-		f.undecided("%s", gap)
+	if gap := cmp.Or(s.explainImpossible(), baseline.explainImpossible(), e.explainGap()); gap != "" {
+		f.setUndecided("%s", gap)
 	}
 }
 
-func tooFew(g *v1alpha1.BaselineGate, n int64, of string) string {
-	return fmt.Sprintf("%s: %s of %s, at least %d are needed (series %s)", g.SLI, phrase.Count(n, "sample"), of,
+// explainTooFew says that a source has only n samples of the SLI.
+func explainTooFew(g *v1alpha1.BaselineGate, n int64, source string) string {
+	return fmt.Sprintf("%s: %s of %s, at least %d are needed (series %s)", g.SLI, phrase.Count(n, "sample"), source,
 		*g.MinSamples, series.SLIBad)
 }
 
-// zScore is 0 where nothing, or everything, is bad on both sides.
-func zScore(x, n, y, m float64) float64 {
+// computeZScore returns the z of judgeBaseline. It returns 0 if no slice is bad, or every slice is bad, on both sides.
+func computeZScore(x, n, y, m float64) float64 {
 	p := (x + y) / (n + m)
 	deviation := math.Sqrt(p * (1 - p) * (1/n + 1/m))
 	if deviation == 0 || math.IsNaN(deviation) {
@@ -379,36 +398,38 @@ func zScore(x, n, y, m float64) float64 {
 	return (x/n - y/m) / deviation
 }
 
-// quantile of the standard normal distribution.
-func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+// computeQuantile returns the quantile of the standard normal distribution.
+func computeQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-// judgePromQL compares the one number that a query must come to.
-func (e evidence) judgePromQL(f *finding, g *v1alpha1.PromQLGate, was *v1alpha1.GateMeasurement) {
+// judgePromQL compares the number that a query returned with the gate's threshold, and sets the finding. The outcome is
+// good if the number meets the threshold. It is bad after more than FailureLimit misses in a row, counted after the end
+// of the window. Before that, it is undecided.
+func (e evidence) judgePromQL(f *finding, g *v1alpha1.PromQLGate, previous *v1alpha1.GateMeasurement) {
 	f.Threshold = string(g.Operator) + " " + g.Threshold
-	if was != nil {
-		f.Failures = was.Failures
+	if previous != nil {
+		f.Failures = previous.Failures
 	}
 	threshold, err := strconv.ParseFloat(g.Threshold, 64)
 	if err != nil {
-		f.undecided("threshold %q is not a number", g.Threshold)
+		f.setUndecided("threshold %q is not a number", g.Threshold)
 		return
 	}
-	value, err := e.single()
+	value, err := e.readSingleNumber()
 	if err != nil {
-		f.undecided("no measurement: %v", err)
+		f.setUndecided("no measurement: %v", err)
 		return
 	}
-	f.Value, f.Samples = format(value), 1
+	f.Value, f.Samples = formatNumber(value), 1
 	f.evidence = fmt.Sprintf("the query returned %s, and passes if it is %s", f.Value, f.Threshold)
-	if compare(value, g.Operator, threshold) {
+	if isThresholdMet(value, g.Operator, threshold) {
 		f.outcome, f.Failures = good, 0
 		return
 	}
 	if f.At.Time.Before(e.Since.Add(GateWindow(v1alpha1.Gate{PromQL: g}))) {
-		f.evidence += ", which it is not so far"
-		return // it is not counted before the window is over
+		f.evidence += ", which it is not yet"
+		return // misses before the end of the window do not count
 	}
-	if was == nil || f.At.After(was.At.Time) {
+	if previous == nil || f.At.After(previous.At.Time) { // a miss counts once
 		f.Failures++
 	}
 	f.evidence += fmt.Sprintf("; missed %s in a row (failureLimit %d)", phrase.Count(f.Failures, "time"),
@@ -418,8 +439,8 @@ func (e evidence) judgePromQL(f *finding, g *v1alpha1.PromQLGate, was *v1alpha1.
 	}
 }
 
-// single is the result of a query that is one finite number.
-func (e evidence) single() (float64, error) {
+// readSingleNumber returns the result of a query that must return one finite number.
+func (e evidence) readSingleNumber() (float64, error) {
 	if e.Failure != "" {
 		return 0, errors.New(e.Failure)
 	}
@@ -439,7 +460,8 @@ func (e evidence) single() (float64, error) {
 	return value, nil
 }
 
-func compare(value float64, operator v1alpha1.ComparisonOperator, threshold float64) bool {
+// isThresholdMet reports whether the value meets the threshold.
+func isThresholdMet(value float64, operator v1alpha1.ComparisonOperator, threshold float64) bool {
 	switch operator {
 	case v1alpha1.LessThan:
 		return value < threshold
@@ -453,8 +475,8 @@ func compare(value float64, operator v1alpha1.ComparisonOperator, threshold floa
 	return false
 }
 
-// format writes a number for people, with at least four significant digits.
-func format(v float64) string {
+// formatNumber formats a number for people: with four significant digits, or as a whole number from 1000 up to 1e15.
+func formatNumber(v float64) string {
 	const large, huge = 1000, 1e15
 	if abs := math.Abs(v); abs >= large && abs < huge {
 		return strconv.FormatFloat(math.Round(v), 'f', -1, 64)

@@ -23,38 +23,36 @@ import (
 const (
 	// DefaultMaxConcurrency is a share of the wave.
 	DefaultMaxConcurrency = "25%"
-	// DefaultDeadline is how long one cluster may take.
+	// DefaultDeadline is the maximum time for the change of one cluster.
 	DefaultDeadline = 30 * time.Minute
-	// DefaultUnreadyGrace is how long an updated cluster may be not Ready.
+	// DefaultUnreadyGrace is how long an updated cluster can be not Ready before it counts as failed.
 	DefaultUnreadyGrace = time.Minute
 	// DefaultMaxDeferred is a share of the wave.
 	DefaultMaxDeferred = "100%"
-	// RestWave is the name of the implied last wave.
+	// RestWave is the name of the last wave, which is added if no wave takes all remaining clusters.
 	RestWave = "rest"
 
 	maxDeclaredWaves = 20
 )
 
-// Defaulted returns the strategy with every default made explicit, the implied
-// last wave included. It does not change its argument, and a strategy that is
-// already explicit comes back equal.
+// Defaulted returns the strategy with every default made explicit, including the implied last wave. It does not change
+// its argument. A strategy that is already explicit is returned unchanged.
 //
-// A strategy of 20 waves has no room for the implied one in the API; Next and
-// Preview add it all the same.
+// The API permits 20 waves, so a strategy of 20 waves is returned without the implied wave. Next and Preview add it.
 func Defaulted(strategy v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
 	s := *strategy.DeepCopy()
 	s.OnFailure = cmp.Or(s.OnFailure, v1alpha1.FailurePause)
 	s.Offline = cmp.Or(s.Offline, v1alpha1.OfflineDefer)
 	s.LateJoiners = cmp.Or(s.LateJoiners, v1alpha1.LateJoin)
 	s.NewTarget = cmp.Or(s.NewTarget, v1alpha1.NewTargetSupersede)
-	s.MaxDeferred = orValue(s.MaxDeferred, intstr.FromString(DefaultMaxDeferred))
+	s.MaxDeferred = fillDefault(s.MaxDeferred, intstr.FromString(DefaultMaxDeferred))
 	if s.ErrorBudgetPace != nil {
-		s.ErrorBudgetPace.FullAbovePercent = orValue(s.ErrorBudgetPace.FullAbovePercent, DefaultFullAbovePercent)
+		s.ErrorBudgetPace.FullAbovePercent = fillDefault(s.ErrorBudgetPace.FullAbovePercent, DefaultFullAbovePercent)
 	}
 	if s.Preflight != nil && s.Preflight.Job != nil {
-		s.Preflight.Job.Timeout = orValue(s.Preflight.Job.Timeout, metav1.Duration{Duration: DefaultJobTimeout})
+		s.Preflight.Job.Timeout = fillDefault(s.Preflight.Job.Timeout, metav1.Duration{Duration: DefaultJobTimeout})
 	}
-	if waves := allWaves(s); len(waves) <= maxDeclaredWaves {
+	if waves := listAllWaves(s); len(waves) <= maxDeclaredWaves {
 		s.Waves = waves
 	} else {
 		s.Waves = waves[:maxDeclaredWaves]
@@ -62,76 +60,76 @@ func Defaulted(strategy v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
 	return s
 }
 
-// allWaves returns the strategy's waves with their defaults, and the implied
-// last one where no wave takes all that is left.
-func allWaves(strategy v1alpha1.RolloutStrategy) []v1alpha1.Wave {
+// listAllWaves returns the strategy's waves with their defaults, and the implied last wave if no wave takes all
+// remaining clusters.
+func listAllWaves(strategy v1alpha1.RolloutStrategy) []v1alpha1.Wave {
 	waves := slices.Clone(strategy.Waves)
 	if len(waves) == 0 {
-		waves = defaultWaves()
+		waves = buildDefaultWaves()
 	}
-	if last := waves[len(waves)-1]; !takesAll(last) {
-		waves = append(waves, v1alpha1.Wave{Name: freeName(waves)})
+	if last := waves[len(waves)-1]; !isCatchAll(last) {
+		waves = append(waves, v1alpha1.Wave{Name: findFreeName(waves)})
 	}
 	for i := range waves {
 		w := &waves[i]
-		w.MaxConcurrency = orValue(w.MaxConcurrency, intstr.FromString(DefaultMaxConcurrency))
-		w.MaxFailures = orValue(w.MaxFailures, intstr.FromInt32(0))
-		w.Deadline = orValue(w.Deadline, metav1.Duration{Duration: DefaultDeadline})
-		w.Soak = orValue(w.Soak, metav1.Duration{})
-		w.UnreadyGrace = orValue(w.UnreadyGrace, metav1.Duration{Duration: DefaultUnreadyGrace})
-		w.Gates = withDefaults(w.Gates, w.Soak.Duration)
+		w.MaxConcurrency = fillDefault(w.MaxConcurrency, intstr.FromString(DefaultMaxConcurrency))
+		w.MaxFailures = fillDefault(w.MaxFailures, intstr.FromInt32(0))
+		w.Deadline = fillDefault(w.Deadline, metav1.Duration{Duration: DefaultDeadline})
+		w.Soak = fillDefault(w.Soak, metav1.Duration{})
+		w.UnreadyGrace = fillDefault(w.UnreadyGrace, metav1.Duration{Duration: DefaultUnreadyGrace})
+		w.Gates = fillGateDefaults(w.Gates, w.Soak.Duration)
 	}
 	return waves
 }
 
-func defaultWaves() []v1alpha1.Wave {
-	one, tenth := intstr.FromInt32(1), intstr.FromString("10%")
+// buildDefaultWaves returns the waves of a strategy that declares none.
+func buildDefaultWaves() []v1alpha1.Wave {
+	oneCluster, tenPercent := intstr.FromInt32(1), intstr.FromString("10%")
 	return []v1alpha1.Wave{
-		{Name: "canary", Size: &one},
-		{Name: "early", Size: &tenth},
+		{Name: "canary", Size: &oneCluster},
+		{Name: "early", Size: &tenPercent},
 		{Name: RestWave},
 	}
 }
 
-func takesAll(w v1alpha1.Wave) bool {
+// isCatchAll reports whether the wave takes all remaining clusters.
+func isCatchAll(w v1alpha1.Wave) bool {
 	noSelector := w.Selector == nil || len(w.Selector.MatchLabels) == 0 && len(w.Selector.MatchExpressions) == 0
 	return noSelector && w.Size == nil
 }
 
-// freeName is RestWave, or RestWave with a number where a person already gave
-// that name to a wave that does not take all.
-func freeName(waves []v1alpha1.Wave) string {
-	taken := func(name string) bool {
+// findFreeName returns RestWave, or RestWave with a number if another wave already has that name.
+func findFreeName(waves []v1alpha1.Wave) string {
+	isTaken := func(name string) bool {
 		return slices.ContainsFunc(waves, func(w v1alpha1.Wave) bool { return w.Name == name })
 	}
 	name := RestWave
-	for i := 2; taken(name); i++ {
+	for i := 2; isTaken(name); i++ {
 		name = fmt.Sprintf("%s-%d", RestWave, i)
 	}
 	return name
 }
 
-// assign distributes clusters over waves in order; the result has one list of
-// names per wave, each in the order of admission. Every cluster is in exactly
-// one list, because the last wave takes all.
-func assign(waves []wave, clusters []Cluster) [][]string {
-	left := slices.Clone(clusters)
+// assignClusters distributes the clusters over the waves in order. The result has one list of names per wave, each in
+// the order of admission. Every cluster is in exactly one list, because the last wave takes all remaining clusters.
+func assignClusters(waves []wave, clusters []Cluster) [][]string {
+	remaining := slices.Clone(clusters)
 	assigned := make([][]string, len(waves))
 	for i, w := range waves {
-		var matched, others []Cluster
-		for _, c := range left {
-			if w.selects(c) {
+		var matched, unmatched []Cluster
+		for _, c := range remaining {
+			if w.matches(c) {
 				matched = append(matched, c)
 			} else {
-				others = append(others, c)
+				unmatched = append(unmatched, c)
 			}
 		}
-		slices.SortFunc(matched, w.order)
-		size := w.size(len(matched))
+		slices.SortFunc(matched, func(a, b Cluster) int { return w.compareClusters(&a, &b) })
+		size := w.computeSize(len(matched))
 		for _, c := range matched[:size] {
 			assigned[i] = append(assigned[i], c.Name)
 		}
-		left = append(others, matched[size:]...)
+		remaining = append(unmatched, matched[size:]...)
 	}
 	return assigned
 }
@@ -140,13 +138,14 @@ func assign(waves []wave, clusters []Cluster) [][]string {
 type wave struct {
 	v1alpha1.Wave
 	selector labels.Selector
-	// caps bound the concurrency, as RolloutPolicies ask for.
+	// caps are the limits of the concurrency that RolloutPolicies set.
 	caps []intstr.IntOrString
 }
 
-// parseWaves fails only on a selector that the API server would have refused.
+// parseWaves returns all waves with their selectors parsed. It fails only on a selector that an API server
+// would refuse.
 func parseWaves(strategy v1alpha1.RolloutStrategy) ([]wave, error) {
-	declared := allWaves(strategy)
+	declared := listAllWaves(strategy)
 	waves := make([]wave, 0, len(declared))
 	for _, w := range declared {
 		selector := labels.Everything()
@@ -162,11 +161,12 @@ func parseWaves(strategy v1alpha1.RolloutStrategy) ([]wave, error) {
 	return waves, nil
 }
 
-func (w wave) selects(c Cluster) bool { return w.selector.Matches(labels.Set(c.Labels)) }
+// matches reports whether the wave's selector matches the cluster.
+func (w wave) matches(c Cluster) bool { return w.selector.Matches(labels.Set(c.Labels)) }
 
-// order puts clusters with a value for SortBy first, by that value, then by
-// name.
-func (w wave) order(a, b Cluster) int {
+// compareClusters orders clusters for admission: clusters with the label SortBy first, by the label's value, and then
+// by name.
+func (w *wave) compareClusters(a, b *Cluster) int {
 	if w.SortBy != "" {
 		valueA, okA := a.Labels[w.SortBy]
 		valueB, okB := b.Labels[w.SortBy]
@@ -183,8 +183,8 @@ func (w wave) order(a, b Cluster) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// size is how many of the clusters that the selector takes belong to the wave.
-func (w wave) size(matched int) int {
+// computeSize returns how many of the matched clusters belong to the wave: all of them if the wave has no size.
+func (w wave) computeSize(matched int) int {
 	if w.Size == nil {
 		return matched
 	}
@@ -195,16 +195,15 @@ func (w wave) size(matched int) int {
 	return max(n, 0)
 }
 
-// Limits returns how many of a wave's clusters may be changed at a time, and how
-// many may fail, if the wave has so many clusters. The wave is one of a strategy
-// with its defaults.
+// Limits returns how many clusters of a wave may change at the same time, and how many may fail, if the wave has this
+// number of clusters. The wave must have its defaults.
 func Limits(w v1alpha1.Wave, clusters int) (concurrency, failures int) {
 	limited := wave{Wave: w}
-	return limited.concurrency(clusters), limited.failures(clusters)
+	return limited.computeConcurrency(clusters), limited.computeMaxFailures(clusters)
 }
 
-// concurrency is MaxConcurrency of a wave with so many clusters: at least 1.
-func (w wave) concurrency(total int) int {
+// computeConcurrency returns the MaxConcurrency of a wave with this number of clusters: at least 1.
+func (w wave) computeConcurrency(total int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(w.MaxConcurrency, total, false)
 	if err != nil {
 		return 1
@@ -212,8 +211,8 @@ func (w wave) concurrency(total int) int {
 	return policy.Concurrency(intstr.FromInt32(int32(max(n, 1))), w.caps, total)
 }
 
-// failures is MaxFailures of a wave with so many clusters: at most all of them.
-func (w wave) failures(total int) int {
+// computeMaxFailures returns the MaxFailures of a wave with this number of clusters: at most all clusters.
+func (w wave) computeMaxFailures(total int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(w.MaxFailures, total, false)
 	if err != nil {
 		return 0
@@ -221,11 +220,11 @@ func (w wave) failures(total int) int {
 	return min(max(n, 0), total)
 }
 
-// joins tells whether a late joiner still belongs to this wave. A wave sized
-// by percentage took its share when the rollout was planned.
-func (w wave) joins(c Cluster, present int) bool {
+// canJoin reports whether a late joiner can be added to this wave, which has present clusters. A wave with a size in
+// percent takes no late joiners, because it got its share when the rollout was planned.
+func (w wave) canJoin(c Cluster, present int) bool {
 	switch {
-	case !w.selects(c):
+	case !w.matches(c):
 		return false
 	case w.Size == nil:
 		return true
@@ -235,26 +234,28 @@ func (w wave) joins(c Cluster, present int) bool {
 	return false
 }
 
-// movedTo returns the wave that the labels of a member of wave at select now; empty while that is the same wave, or
-// may be: a wave with a size passes clusters on to the later ones.
-func movedTo(waves []wave, at int, c Cluster) string {
-	for _, w := range waves[:at] {
-		if w.Size == nil && !takesAll(w.Wave) && w.selects(c) {
+// findMovedTo returns the wave that the labels of a cluster select now. The cluster is a member of the wave at place.
+// It returns "" if the labels select the same wave, or might select it: clusters that do not fit into a wave with a
+// size go to later waves.
+func findMovedTo(waves []wave, place int, c Cluster) string {
+	for _, w := range waves[:place] {
+		if w.Size == nil && !isCatchAll(w.Wave) && w.matches(c) {
 			return w.Name
 		}
 	}
-	if waves[at].selects(c) {
+	if waves[place].matches(c) {
 		return ""
 	}
 	for _, w := range waves {
-		if w.Size == nil && w.selects(c) {
+		if w.Size == nil && w.matches(c) {
 			return w.Name
 		}
 	}
 	return ""
 }
 
-// hashPlan is the SHA-256 of the frozen membership.
+// hashPlan returns the SHA-256 of the frozen membership in hex. assigned has the names of the clusters of each wave, in
+// the order of the waves.
 func hashPlan(waves []wave, assigned [][]string) string {
 	sum := sha256.New()
 	for i, names := range assigned {
@@ -266,7 +267,8 @@ func hashPlan(waves []wave, assigned [][]string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-func orValue[T any](p *T, value T) *T {
+// fillDefault returns p, or a pointer to value if p is nil.
+func fillDefault[T any](p *T, value T) *T {
 	if p == nil {
 		return &value
 	}

@@ -11,44 +11,46 @@ import (
 	"slices"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// measured is what one cluster reports of an SLI: any numbers.
-type measured struct{ bad, samples float64 }
+// measurement is the report of one cluster about an SLI. A cluster can report any numbers.
+type measurement struct{ bad, samples float64 }
 
-// isPossible tells whether a cluster can have measured that: false for what is not a number. More may be bad than there
-// is: requests are recorded a slice before those of them that are bad, and may be fewer and fewer.
-func (m measured) isPossible() bool {
+// isPossible reports whether a cluster can have measured these numbers. They must not be negative, infinite or NaN.
+// bad can be larger than samples: requests are recorded one slice before the bad requests among them, and traffic
+// can fall.
+func (m measurement) isPossible() bool {
 	return m.bad >= 0 && m.samples >= 0 && !math.IsInf(m.samples, 0) && (m.samples > 0 || m.bad == 0)
 }
 
-// share is how much is bad, from 0 to 1.
-func (m measured) share() float64 { return min(m.bad/m.samples, 1) }
+// computeShare returns the share of bad samples, from 0 to 1.
+func (m measurement) computeShare() float64 { return min(m.bad/m.samples, 1) }
 
-// byCluster are the measurements of an SLI.
-type byCluster map[string]measured
+// clusterMeasurements are the measurements of an SLI, by cluster.
+type clusterMeasurements map[string]measurement
 
-// measurements reads bad and all samples, by SLI and cluster. A cluster without bad samples has none in that result.
-func (e evidence) measurements(bad, all string) (map[string]byCluster, error) {
-	out := map[string]byCluster{}
-	for _, name := range []string{all, bad} {
-		samples, err := e.vector(name)
+// readMeasurements returns the measurements by SLI and cluster, from the results of the queries with these names. A
+// cluster without bad samples is not in the result of badQuery.
+func (e evidence) readMeasurements(badQuery, allQuery string) (map[string]clusterMeasurements, error) {
+	out := map[string]clusterMeasurements{}
+	for _, name := range []string{allQuery, badQuery} {
+		samples, err := e.readVector(name)
 		if err != nil {
 			return nil, err
 		}
-		seen := map[[2]string]bool{}
+		hasResult := map[[2]string]bool{}
 		for _, s := range samples {
 			sli, cluster := s.Labels[series.SLI], s.Labels[series.Cluster]
-			if seen[[2]string{sli, cluster}] {
+			if hasResult[[2]string{sli, cluster}] {
 				return nil, fmt.Errorf("query %q has several results for SLI %q of cluster %q", name, sli, cluster)
 			}
-			seen[[2]string{sli, cluster}] = true
+			hasResult[[2]string{sli, cluster}] = true
 			if out[sli] == nil {
-				out[sli] = byCluster{}
+				out[sli] = clusterMeasurements{}
 			}
 			m := out[sli][cluster]
-			if name == all {
+			if name == allQuery {
 				m.samples = s.Value
 			} else {
 				m.bad = s.Value
@@ -59,14 +61,14 @@ func (e evidence) measurements(bad, all string) (map[string]byCluster, error) {
 	return out, nil
 }
 
-// enough is how many samples of a cluster count at least, so that one with next to none does not make those of others
-// count for nothing.
-const enough = 30
+// minSampleLimit is the lowest limit of the samples that count of one cluster. Without it, a cluster with very few
+// samples would make the samples of other clusters count almost nothing.
+const minSampleLimit = 30
 
-// weighed are the bad and all samples of clusters together, with those of a cluster that has more than the median of
-// them counted as if it had the median: no cluster counts for more than its share, whatever it reports. Of two clusters
-// the median is the smaller one, since nobody knows which of them is right.
-func (c byCluster) weighed() measured {
+// sumWeighed adds up the samples of all clusters. A cluster with more samples than the median counts as if it had the
+// median, so no report can outweigh the other clusters. The median of two clusters is the smaller number, because it
+// is not known which of the two is right.
+func (c clusterMeasurements) sumWeighed() measurement {
 	var numbers []float64
 	for _, m := range c {
 		if m.isPossible() && m.samples > 0 {
@@ -74,28 +76,29 @@ func (c byCluster) weighed() measured {
 		}
 	}
 	if len(numbers) == 0 {
-		return measured{}
+		return measurement{}
 	}
 	slices.Sort(numbers)
-	limit := numbers[0]
+	limit := numbers[0] // with one or two clusters, the smallest number
 	if len(numbers) > 2 {
 		limit = numbers[len(numbers)/2]
 	}
-	limit = max(limit, enough)
-	var sum measured
+	limit = max(limit, minSampleLimit)
+	var sum measurement
 	for _, cluster := range slices.Sorted(maps.Keys(c)) {
 		if m := c[cluster]; m.isPossible() && m.samples > 0 {
 			weight := min(m.samples, limit)
 			sum.samples += weight
-			sum.bad += weight * m.share()
+			sum.bad += weight * m.computeShare()
 		}
 	}
 	return sum
 }
 
-// total are the samples as they were reported.
-func (c byCluster) total() measured {
-	var sum measured
+// sumCounts adds up the samples as the clusters reported them, without weights. Impossible measurements do not count,
+// and a cluster has at most as many bad samples as samples.
+func (c clusterMeasurements) sumCounts() measurement {
+	var sum measurement
 	for _, m := range c {
 		if m.isPossible() {
 			sum.samples += m.samples
@@ -105,23 +108,24 @@ func (c byCluster) total() measured {
 	return sum
 }
 
-// impossible names the clusters whose measurements cannot be.
-func (c byCluster) impossible(sli string) []string {
+// listImpossible describes the clusters with impossible measurements.
+func (c clusterMeasurements) listImpossible(sli string) []string {
 	var out []string
 	for _, cluster := range slices.Sorted(maps.Keys(c)) {
 		if m := c[cluster]; !m.isPossible() {
-			out = append(out, fmt.Sprintf("%s reports %s bad of %s measurements of %s", cluster, format(m.bad),
-				format(m.samples), sli))
+			out = append(out, fmt.Sprintf("%s reports %s bad of %s measurements of %s", cluster, formatNumber(m.bad),
+				formatNumber(m.samples), sli))
 		}
 	}
 	return out
 }
 
-// maxWorst is how many clusters a text names that most of it comes from.
+// maxWorst is the maximum number of clusters that explainWorst lists.
 const maxWorst = 3
 
-// worst names the clusters with the largest shares of bad samples; empty where there is one cluster, or nothing bad.
-func (c byCluster) worst() string {
+// explainWorst lists the clusters with the largest shares of bad samples, at most maxWorst, as the end of a sentence.
+// It returns "" if there is only one cluster or no bad sample.
+func (c clusterMeasurements) explainWorst() string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c)), func(cluster string) bool {
 		return !c[cluster].isPossible() || c[cluster].bad == 0 || c[cluster].samples == 0
 	})
@@ -129,11 +133,11 @@ func (c byCluster) worst() string {
 		return ""
 	}
 	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Compare(c[b].share(), c[a].share())
+		return cmp.Compare(c[b].computeShare(), c[a].computeShare())
 	})
 	texts := make([]string, len(names))
 	for i, name := range names {
-		texts[i] = fmt.Sprintf("%s (%s of %s)", name, format(c[name].bad), format(c[name].samples))
+		texts[i] = fmt.Sprintf("%s (%s of %s)", name, formatNumber(c[name].bad), formatNumber(c[name].samples))
 	}
 	return "; most on " + phrase.First(texts, maxWorst)
 }

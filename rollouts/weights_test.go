@@ -28,8 +28,8 @@ func (n numbers) result() rollouts.Result {
 	return out
 }
 
-// TestOneClusterDecidesNoGate: no cluster of a wave counts for more than its share, whatever it reports, and the gate
-// says which clusters a verdict comes from. A cluster that is bad can still be enough for a failure.
+// TestOneClusterDecidesNoGate checks that no report of a cluster counts for more than the cluster's share, and that
+// the gate lists the clusters behind a verdict. One bad cluster can still fail a gate.
 func TestOneClusterDecidesNoGate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -89,7 +89,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestFailuresAreErrors has what must not be taken for "there are no silences".
+// TestFailuresAreErrors has responses that must not be treated as "there are no silences".
 func TestFailuresAreErrors(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()

@@ -18,23 +18,23 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Post sends an alert as Prometheus does. It fires until a time, or until it is posted
-// again with an earlier one.
+// Post sends an alert as Prometheus does. The alert fires until
+// the given time, or until it is posted again with an earlier time.
 func (c *Client) Post(ctx context.Context, a Alert, until time.Time) error {
 	posted := &models.PostableAlert{Alert: models.Alert{Labels: a.Labels}, Annotations: a.Annotations,
 		StartsAt: strfmt.DateTime(a.Since), EndsAt: strfmt.DateTime(until)}
 	_, err := c.alerts.PostAlerts(alert.NewPostAlertsParamsWithContext(ctx).WithAlerts(models.PostableAlerts{posted}))
 	if err != nil {
-		return c.failed(ctx, "post an alert to", err)
+		return c.wrapError(ctx, "post an alert to", err)
 	}
 	return nil
 }
 
-// Attempts count what Alertmanager tried to send since it started.
+// Attempts counts the notifications that Alertmanager tried to send since it started.
 type Attempts struct {
-	// All have those that Failed.
+	// All includes Failed.
 	All, Failed int
-	// GivenUp are notifications after whose last attempt Alertmanager gave up.
+	// GivenUp is the number of notifications whose last attempt failed.
 	GivenUp int
 }
 
@@ -46,15 +46,15 @@ const (
 	maxMetrics     = 32 << 20
 )
 
-// Attempts returns the counts by the kind of notification, such as pagerduty. They are
-// among Alertmanager's own metrics.
+// Attempts returns the counts by the kind of notification, such as pagerduty. They are from
+// Alertmanager's own metrics. It returns an error if the metrics do not count attempts.
 func (c *Client) Attempts(ctx context.Context) (map[string]Attempts, error) {
 	families, err := c.scrape(ctx)
 	if err != nil {
-		return nil, c.failure(ctx, "metrics", err)
+		return nil, c.wrapReadError(ctx, "metrics", err)
 	}
 	if families[metricAttempts] == nil {
-		return nil, c.failure(ctx, "metrics", fmt.Errorf("there is no %s", metricAttempts))
+		return nil, c.wrapReadError(ctx, "metrics", fmt.Errorf("there is no %s", metricAttempts))
 	}
 	out := map[string]Attempts{}
 	for name, add := range map[string]func(*Attempts, int){
@@ -75,6 +75,7 @@ func (c *Client) Attempts(ctx context.Context) (map[string]Attempts, error) {
 	return out, nil
 }
 
+// scrape reads the metrics of Alertmanager, by name.
 func (c *Client) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.metrics.String(), nil)
 	if err != nil {

@@ -3,9 +3,9 @@
 
 package budgets
 
-import "github.com/bellwether-dev/bellwether/phrase"
+import "github.com/bellwether-dev/bellwether/internal/phrase"
 
-// Parts of an error budget below which it deserves a look.
+// Parts of an error budget below which it needs attention.
 const (
 	// LowBelow is the part below which tables and dashboards show a budget as low.
 	LowBelow = 0.25
@@ -13,15 +13,15 @@ const (
 	ReportBelow = 0.2
 )
 
-// LeftText says how much is left of a budget, as in "12 % left"; nil means that it is not known.
-func LeftText(left *float64) string {
+// LeftText returns the remaining part of a budget as text, as in "12 % left". Nil means that it is unknown.
+func LeftText(remaining *float64) string {
 	switch {
-	case left == nil:
+	case remaining == nil:
 		return "no data"
-	case *left > 0:
-		return phrase.Percent(*left) + " left"
-	case *left < 0:
-		return "overspent by " + phrase.Percent(-*left)
+	case *remaining > 0:
+		return phrase.Percent(*remaining) + " left"
+	case *remaining < 0:
+		return "overspent by " + phrase.Percent(-*remaining)
 	}
 	return "spent"
 }

@@ -17,33 +17,32 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Spending is an objective, with the cluster that is the worst in some respect.
+// Spending is an objective with its worst cluster, by remaining or by lost budget.
 type Spending struct {
-	// Namespace and Operator are those of the ManagedOperator.
+	// Namespace and Operator identify the ManagedOperator.
 	Namespace string `json:"namespace"`
 	Operator  string `json:"operator"`
 	SLI       string `json:"sli"`
-	// Cluster is the worst one of Clusters, which counts those that are meant.
+	// Cluster is the worst cluster. Clusters is the number of clusters that meet the condition of the query.
 	Cluster  string `json:"cluster"`
 	Clusters int    `json:"clusters"`
-	// Left is the part of the cluster's budget that is left: 1 is all, less than 0
-	// overspent. Nil: not known.
+	// Left is the remaining part of the cluster's budget: 1 is the
+	// whole budget, and a negative value is overspent. Nil: unknown.
 	Left *float64 `json:"left"`
-	// LeftExcluding is that without the time that AlertSilences exclude. It is Left where
-	// they exclude none.
+	// LeftExcluding is the remaining part without the time that
+	// AlertSilences exclude. It equals Left if no time is excluded.
 	LeftExcluding *float64 `json:"leftExcluding"`
-	// Lost is the part of the cluster's budget that was lost in the time that was
-	// asked for; nil where it was not asked for.
+	// Lost is the part of the cluster's budget that was lost in the
+	// requested time. It is nil in the results of ReadLow.
 	Lost *float64 `json:"lost,omitempty"`
 }
 
-// Low returns the objectives of which some cluster has less than a part of its
-// budget left, the worst first. A namespace limits them to its operators. The error
-// wraps ErrNoRules if there are no budgets at all.
-func Low(ctx context.Context, from Prometheus, namespace string, now time.Time, below float64) ([]Spending, error) {
+// ReadLow returns the objectives for which any cluster has less than the part `below` of its budget left, the worst
+// first. A namespace limits the result to its operators. The error wraps ErrNoRules if there are no budgets at all.
+func ReadLow(ctx context.Context, from Prometheus, namespace string, now time.Time, below float64) ([]Spending, error) {
 	r := spendingReader{from, namespace, now}
-	low := fmt.Sprintf("%s < %s", r.budgets(), decimal(below))
-	worst, err := r.worst(ctx, "bottomk", low)
+	low := fmt.Sprintf("%s < %s", r.selectBudgets(), formatDecimal(below))
+	worst, err := r.readWorst(ctx, "bottomk", low)
 	if err != nil {
 		return nil, err
 	}
@@ -52,31 +51,32 @@ func Low(ctx context.Context, from Prometheus, namespace string, now time.Time, 
 		return nil, err
 	}
 	if len(worst) == 0 {
-		return nil, r.check(ctx)
+		return nil, r.checkRules(ctx)
 	}
-	excluding, err := r.excluding(ctx)
+	excluding, err := r.readExcluding(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []Spending
-	for k, left := range worst {
-		s := spendingOf(k)
-		s.Left, s.LeftExcluding = &left, leftExcluding(excluding, k, left)
+	for k, remaining := range worst {
+		s := newSpending(k)
+		s.Left, s.LeftExcluding = &remaining, findLeftExcluding(excluding, k, remaining)
 		out = append(out, s)
 	}
-	count(out, counts)
+	setClusterCounts(out, counts)
 	slices.SortFunc(out, func(a, b Spending) int { return cmp.Or(compareParts(a.Left, b.Left), compareNames(a, b)) })
 	return out, nil
 }
 
-// Lost returns the objectives of which some cluster lost more than a part of its
-// budget in the time before now, the largest loss first. Budgets that did not exist
-// before are left out. Otherwise it is as Low.
-func Lost(ctx context.Context, from Prometheus, namespace string, now time.Time, since time.Duration,
+// ReadLost returns the objectives for which any cluster lost more than the part `above` of its
+// budget in the time `since` before now, the largest loss first. It ignores budgets that
+// did not exist at the start of that time. The namespace and the error are as for ReadLow.
+func ReadLost(ctx context.Context, from Prometheus, namespace string, now time.Time, since time.Duration,
 	above float64) ([]Spending, error) {
 	r := spendingReader{from, namespace, now}
-	lost := fmt.Sprintf("%[1]s offset %[2]ds - %[1]s > %[3]s", r.budgets(), int(since.Seconds()), decimal(above))
-	worst, err := r.worst(ctx, "topk", lost)
+	lost := fmt.Sprintf("%[1]s offset %[2]ds - %[1]s > %[3]s", r.selectBudgets(), int(since.Seconds()),
+		formatDecimal(above))
+	worst, err := r.readWorst(ctx, "topk", lost)
 	if err != nil {
 		return nil, err
 	}
@@ -85,27 +85,29 @@ func Lost(ctx context.Context, from Prometheus, namespace string, now time.Time,
 		return nil, err
 	}
 	if len(worst) == 0 {
-		return nil, r.check(ctx)
+		return nil, r.checkRules(ctx)
 	}
-	left, err := reader{from, Query{Now: now}}.vector(ctx, fmt.Sprintf("%s and on (%s, %s) topk by (%[2]s) (1, "+
-		"%[4]s)", r.budgets(), objectiveLabels, series.Cluster, lost), true)
+	// Read the remaining budgets of the clusters with the largest losses only.
+	remaining, err := reader{from, Query{Now: now}}.readVector(ctx,
+		fmt.Sprintf("%s and on (%s, %s) topk by (%[2]s) (1, "+
+			"%[4]s)", r.selectBudgets(), objectiveLabels, series.Cluster, lost), true)
 	if err != nil {
 		return nil, err
 	}
-	excluding, err := r.excluding(ctx)
+	excluding, err := r.readExcluding(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []Spending
 	for k, part := range worst {
-		s := spendingOf(k)
+		s := newSpending(k)
 		s.Lost = &part
-		if v, ok := left[k]; ok {
-			s.Left, s.LeftExcluding = &v, leftExcluding(excluding, k, v)
+		if v, ok := remaining[k]; ok {
+			s.Left, s.LeftExcluding = &v, findLeftExcluding(excluding, k, v)
 		}
 		out = append(out, s)
 	}
-	count(out, counts)
+	setClusterCounts(out, counts)
 	slices.SortFunc(out, func(a, b Spending) int { return cmp.Or(compareParts(b.Lost, a.Lost), compareNames(a, b)) })
 	return out, nil
 }
@@ -116,28 +118,31 @@ type spendingReader struct {
 	now       time.Time
 }
 
-// budgets selects what is left of budgets.
-func (r spendingReader) budgets() string { return r.selected(series.SLOBudgetLeft) }
+// selectBudgets returns a selector of the remaining budgets.
+func (r spendingReader) selectBudgets() string { return r.selectMetric(series.SLOBudgetLeft) }
 
-func (r spendingReader) selected(metric string) string {
+// selectMetric returns a selector of a metric for the operators of the namespace.
+func (r spendingReader) selectMetric(metric string) string {
 	if r.namespace == "" {
 		return metric
 	}
 	return fmt.Sprintf("%s{%s=%q}", metric, series.OperatorNamespace, r.namespace)
 }
 
-// excluding reads what would be left without excluded time, where there is some.
-func (r spendingReader) excluding(ctx context.Context) (map[key]float64, error) {
-	return reader{r.Prometheus, Query{Now: r.now}}.vector(ctx, r.selected(series.SLOBudgetExcluding), true)
+// readExcluding reads the remaining budgets without excluded time, for budgets with excluded time.
+func (r spendingReader) readExcluding(ctx context.Context) (map[key]float64, error) {
+	return reader{r.Prometheus, Query{Now: r.now}}.readVector(ctx, r.selectMetric(series.SLOBudgetExcluding), true)
 }
 
-// worst reads one cluster of each objective.
-func (r spendingReader) worst(ctx context.Context, choose, expr string) (map[key]float64, error) {
-	return reader{r.Prometheus, Query{Now: r.now}}.vector(ctx, choose+" by ("+objectiveLabels+") (1, "+expr+")", true)
+// readWorst returns the worst value of an expression for each objective, by the
+// objective and its cluster. choose is topk or bottomk, for the highest or the lowest value.
+func (r spendingReader) readWorst(ctx context.Context, choose, expr string) (map[key]float64, error) {
+	return reader{r.Prometheus, Query{Now: r.now}}.readVector(ctx, choose+" by ("+objectiveLabels+") (1, "+expr+")",
+		true)
 }
 
-// check tells "nothing is lost" from "nothing is known".
-func (r spendingReader) check(ctx context.Context) error {
+// checkRules returns ErrNoRules if there are no budgets. It distinguishes "nothing is lost" from "no data".
+func (r spendingReader) checkRules(ctx context.Context) error {
 	all, err := r.Query(ctx, "count("+series.SLOBudgetLeft+")", r.now)
 	if err == nil && len(all) == 0 {
 		return ErrNoRules
@@ -145,22 +150,24 @@ func (r spendingReader) check(ctx context.Context) error {
 	return err
 }
 
-func spendingOf(k key) Spending {
+func newSpending(k key) Spending {
 	return Spending{Namespace: k.operator.Namespace, Operator: k.operator.Name, SLI: k.sli, Cluster: k.cluster}
 }
 
-func (s Spending) objective() key {
+// objectiveKey returns the key without the cluster.
+func (s Spending) objectiveKey() key {
 	return key{operator: types.NamespacedName{Namespace: s.Namespace, Name: s.Operator}, sli: s.SLI}
 }
 
-// count fills in the numbers of clusters.
-func count(list []Spending, counts model.Vector) {
+// setClusterCounts sets the number of clusters of each objective in the list. It is at
+// least 1, because the query of the counts may miss a cluster that the first query found.
+func setClusterCounts(list []Spending, counts model.Vector) {
 	numbers := map[key]int{}
 	for _, s := range counts {
-		numbers[keyOf(s.Metric, false)] = int(s.Value)
+		numbers[toKey(s.Metric, false)] = int(s.Value)
 	}
 	for i := range list {
-		list[i].Clusters = max(numbers[list[i].objective()], 1)
+		list[i].Clusters = max(numbers[list[i].objectiveKey()], 1)
 	}
 }
 
@@ -170,4 +177,4 @@ func compareNames(a, b Spending) int {
 	return cmp.Or(cmp.Compare(a.Operator, b.Operator), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.SLI, b.SLI))
 }
 
-func decimal(part float64) string { return strconv.FormatFloat(part, 'f', -1, 64) }
+func formatDecimal(part float64) string { return strconv.FormatFloat(part, 'f', -1, 64) }

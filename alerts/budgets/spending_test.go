@@ -55,8 +55,8 @@ func excluding(s budgets.Spending, left float64) budgets.Spending {
 	return s
 }
 
-// TestSpending has the worst cluster of each objective, the worst objective first. What Prometheus makes of the
-// queries is tested with a real one, in testbed/integration/cli.
+// TestSpending checks the worst cluster of each objective, the worst objective
+// first. testbed/integration/cli tests the queries with a real Prometheus.
 func TestSpending(t *testing.T) {
 	some := model.Vector{sample(4, "", "")}
 	for name, test := range map[string]struct {
@@ -73,7 +73,7 @@ func TestSpending(t *testing.T) {
 				"topk":                             {sample(0.02, "backup", "prod-2"), sample(1.25, "echo", "prod-1")},
 				"count by":                         {sample(1, "backup", ""), sample(7, "echo", "")},
 				"bellwether:slo_budget_left:ratio": {sample(-0.5, "echo", "prod-1"), sample(0.3, "echo", "prod-2")},
-				// Of prod-2 it is more than of prod-1, but that cluster is not the worst.
+				// The value of prod-2 is larger than the value of prod-1, but prod-2 is not the worst cluster.
 				"bellwether:slo_budget_excluding:ratio": {sample(0.25, "echo", "prod-1"),
 					sample(0.9, "echo", "prod-2")}},
 			low: []budgets.Spending{excluding(spending("echo", "prod-1", 7, part(-0.5), nil), 0.25),
@@ -82,11 +82,11 @@ func TestSpending(t *testing.T) {
 				spending("backup", "prod-2", 1, nil, part(0.02))}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			low, err := budgets.Low(t.Context(), test.in, "", time.Unix(0, 0), 0.2)
+			low, err := budgets.ReadLow(t.Context(), test.in, "", time.Unix(0, 0), 0.2)
 			if diff := cmp.Diff(test.low, low); diff != "" || !errors.Is(err, test.err) {
 				t.Errorf("low (%v, -want +got):\n%s", err, diff)
 			}
-			lost, err := budgets.Lost(t.Context(), test.in, "", time.Unix(0, 0), time.Hour, 0.01)
+			lost, err := budgets.ReadLost(t.Context(), test.in, "", time.Unix(0, 0), time.Hour, 0.01)
 			if diff := cmp.Diff(test.lost, lost); diff != "" || !errors.Is(err, test.err) {
 				t.Errorf("lost (%v, -want +got):\n%s", err, diff)
 			}

@@ -54,22 +54,26 @@ func TestTransitions(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		edit func(*v1alpha1.OperatorRollout)
-		// want is nil where the rollout is as canary makes it, and else what comes after first.
+		// want is nil if the transitions are those of an unchanged
+		// canary rollout, and else the transitions after the first.
 		want []string
 	}{
 		"the first wave is verified": {},
 		"paused and resumed twice": {
 			edit: func(ro *v1alpha1.OperatorRollout) {
-				into(ro, 5, v1alpha1.RolloutPaused, "paused: incident; what was admitted finishes")
+				into(ro, 5, v1alpha1.RolloutPaused,
+					"paused: incident; clusters that were already admitted finish their update")
 				into(ro, 6, v1alpha1.RolloutProgressing, "wave rest: 0 of 2 clusters updated, 0 in progress")
-				into(ro, 7, v1alpha1.RolloutPaused, "paused; what was admitted finishes")
+				into(ro, 7, v1alpha1.RolloutPaused, "paused; clusters that were already admitted finish their update")
 				into(ro, 8, v1alpha1.RolloutProgressing, "")
 			},
 			want: []string{
-				"12:05 paused: payments/echo 1.1.0: rollout paused: incident; what was admitted finishes",
+				"12:05 paused: payments/echo 1.1.0: rollout paused: incident; clusters that were already " +
+					"admitted finish their update",
 				"12:06 resumed: payments/echo 1.1.0: rollout resumed: wave rest: 0 of 2 clusters updated, 0 in " +
 					"progress",
-				"12:07 paused: payments/echo 1.1.0: rollout paused; what was admitted finishes",
+				"12:07 paused: payments/echo 1.1.0: rollout paused; clusters that were already admitted " +
+					"finish their update",
 				"12:08 resumed: payments/echo 1.1.0: rollout resumed",
 			},
 		},

@@ -10,9 +10,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// VersionsBefore counts, for each rollout by its UID, the versions that clusters ran
-// before it admitted them. A rollback keeps what they ran before the rollout that it
-// rolls back, so that rollouts has to have both.
+// VersionsBefore counts, for each rollout by its UID, the versions that clusters ran before the rollout admitted
+// them. After a rollback it counts the versions before the original rollout, so rollouts must contain both.
 func VersionsBefore(rollouts []v1alpha1.OperatorRollout,
 	installs []v1alpha1.OperatorInstall) map[string]map[string]int {
 	rolledBack := map[string]string{}
@@ -21,27 +20,26 @@ func VersionsBefore(rollouts []v1alpha1.OperatorRollout,
 			rolledBack[string(rollouts[i].UID)] = r.UID
 		}
 	}
-	before := map[string]map[string]int{}
+	counts := map[string]map[string]int{}
 	for i := range installs {
 		a := installs[i].Spec.Admission
 		if a == nil || a.Previous == nil {
 			continue
 		}
 		rollout := a.RolloutUID
-		if of := rolledBack[rollout]; of != "" {
-			rollout = of
+		if original := rolledBack[rollout]; original != "" {
+			rollout = original
 		}
-		if before[rollout] == nil {
-			before[rollout] = map[string]int{}
+		if counts[rollout] == nil {
+			counts[rollout] = map[string]int{}
 		}
-		before[rollout][a.Previous.Version]++
+		counts[rollout][a.Previous.Version]++
 	}
-	return before
+	return counts
 }
 
-// VersionBefore is the version that a rollout changes clusters from, of its counts in
-// VersionsBefore: that of more than half of them, or else series.SeveralVersions; empty
-// where it is not known.
+// VersionBefore returns the version that a rollout changes clusters from. counts are its counts in VersionsBefore.
+// It is the version of more than half of the clusters, or else series.SeveralVersions, or empty if it is unknown.
 func VersionBefore(ro *v1alpha1.OperatorRollout, counts map[string]int) string {
 	if ro.Spec.Rollback != nil {
 		return ro.Spec.Rollback.Version
@@ -61,7 +59,7 @@ func VersionBefore(ro *v1alpha1.OperatorRollout, counts map[string]int) string {
 	return ""
 }
 
-// Kind is what sort of change a rollout is: one of the values of the label series.Kind.
+// Kind returns the kind of change: one of the values of the label series.Kind.
 func Kind(ro *v1alpha1.OperatorRollout) string {
 	switch r := ro.Spec.Rollback; {
 	case r == nil:
@@ -72,8 +70,7 @@ func Kind(ro *v1alpha1.OperatorRollout) string {
 	return series.KindRollback
 }
 
-// ApprovedBy is who approved a wave last; empty where nobody did. The API bounds the
-// length of user names.
+// ApprovedBy returns the user who approved a wave last, or an empty string. The API limits the length of user names.
 func ApprovedBy(ro *v1alpha1.OperatorRollout) string {
 	if len(ro.Spec.Approvals) == 0 {
 		return ""

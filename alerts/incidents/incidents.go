@@ -1,10 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package incidents reads from a Prometheus which alerts of Bellwether's rules fired
-// in a span of time: when each began and ended, how often it fired, and as what. It
-// has no client, clock or logger. It does not know who was notified: that is for
-// Alertmanager and what it notifies.
+// Package incidents reads from a Prometheus which alerts of Bellwether's rules fired in a span of time:
+// when each alert began and ended, how often it fired, and with which severity. It has no client, clock
+// or logger. It does not report who was notified, which only Alertmanager and its receivers record.
 package incidents
 
 import (
@@ -24,8 +23,8 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// ErrNoRules says that Prometheus has not evaluated Bellwether's rules in the whole
-// span: it cannot tell what happened.
+// ErrNoRules means that Prometheus has not evaluated Bellwether's
+// rules in the whole span, so the incidents are unknown.
 var ErrNoRules = errors.New("the rules of Bellwether were not evaluated")
 
 // Prometheus evaluates queries. alerts/prometheus has a client.
@@ -38,38 +37,38 @@ type Prometheus interface {
 	Alerts(ctx context.Context) ([]prometheus.Alert, error)
 }
 
-// Query says which incidents to read.
+// Query selects the incidents to read.
 type Query struct {
 	// From and To are the span. Now is To or later.
 	From, To, Now time.Time
-	// Namespace limits incidents to operators of a namespace on the hub, and to those
-	// that are not about an operator. Empty: all.
+	// Namespace limits incidents to operators of a namespace on the
+	// hub, and to incidents that are not about an operator. Empty: all.
 	Namespace string
-	// Notified says as what people are notified of an alert with some labels, its severity among them: page or ticket.
-	// Nil: what its rule says.
+	// Notified returns the severity with which users are notified of an alert, page or
+	// ticket, from its labels including the severity. Nil: the severity of the rule.
 	Notified func(labels map[string]string) string
 }
 
-// Incident is an alert that fired in the span, or fires now. Page and ticket about
-// the same are one incident.
+// Incident is an alert that fired in the span, or fires now. The
+// page and the ticket about the same failure are one incident.
 type Incident struct {
 	Name string `json:"name"`
-	// Labels are those that identify the alert, without its name and its severity.
+	// Labels are the labels that identify the alert, without its name and its severity.
 	Labels map[string]string `json:"labels"`
-	// Severity is the most urgent one of which people were notified: page or ticket.
+	// Severity is the most urgent severity with which users were notified: page or ticket.
 	Severity string `json:"severity"`
-	// Firing is the severity with which it fires now; empty if it does not.
+	// Firing is the severity with which the alert fires now. Empty: it does not fire.
 	Firing string `json:"firing,omitempty"`
-	// Began is when it began, to a step. If EarlierStart is true, it began before
-	// that, and nothing is known of when.
+	// Began is the start of the incident, with the precision of a step.
+	// If EarlierStart is true, it began earlier, at an unknown time.
 	Began        time.Time `json:"began"`
 	EarlierStart bool      `json:"earlierStart,omitempty"`
-	// Ended is when it ended last, to a step; nil while it fires.
+	// Ended is the last end of the incident, with the precision of a step. It is nil while the alert fires.
 	Ended *time.Time `json:"ended,omitempty"`
-	// Pages and Tickets are how often it began to fire as such from Began on.
+	// Pages and Tickets are how often the alert began to fire with that severity since Began.
 	Pages   int `json:"pages"`
 	Tickets int `json:"tickets"`
-	// Summary and Runbook are annotations, which are known of those that fire now.
+	// Summary and Runbook are annotations. They are known only for alerts that fire now.
 	Summary string `json:"summary,omitempty"`
 	Runbook string `json:"runbook,omitempty"`
 }
@@ -80,56 +79,57 @@ type Gap struct {
 	To   time.Time `json:"to"`
 }
 
-// Report is what was read.
+// Report contains the incidents of a span.
 type Report struct {
-	// Incidents has those that fire now first, pages before tickets, the oldest first;
-	// then those that ended, the last one first.
+	// Incidents has incidents that fire now first, pages before tickets,
+	// the oldest first; then ended incidents, the last one first.
 	Incidents []Incident
-	// Gaps are times of which nothing is known, the oldest first.
+	// Gaps are times without data, the oldest first.
 	Gaps []Gap
 }
 
-// Select matches Bellwether's alerts that page or make tickets, as PromQL and
-// Alertmanager take it.
+// Select matches Bellwether's alerts that page or make tickets, in the syntax of PromQL and Alertmanager.
 const Select = `alertname=~"Bellwether.+",` + series.Severity + `=~"` + series.Page + `|` + series.Ticket + `"`
 
-// Step is the resolution: alerts are evaluated every minute. Longer spans than
-// maxPoints minutes have a longer step, because Prometheus answers with 11,000 points
-// at most.
+// Step is the resolution, because alerts are evaluated every minute. Spans of more than
+// maxPoints minutes have a longer step, because Prometheus returns at most 11,000 points.
 const (
 	Step      = time.Minute
 	maxPoints = 10_000
 )
 
-// Read queries Prometheus. The error wraps ErrNoRules if it cannot tell.
+// Read returns the incidents and the gaps of a span. The error
+// wraps ErrNoRules if the rules were not evaluated in the whole span.
 func Read(ctx context.Context, from Prometheus, q Query) (*Report, error) {
-	// Prometheus rounds times to milliseconds.
+	// Prometheus rounds times to milliseconds, so whole seconds are used.
 	q.From, q.To, q.Now = q.From.Truncate(time.Second), q.To.Truncate(time.Second), q.Now.Truncate(time.Second)
 	r := reader{Prometheus: from, q: q, step: Step}
 	if span := q.Now.Sub(q.From); span > maxPoints*Step {
-		r.step = (span/maxPoints + Step).Truncate(Step)
+		r.step = (span/maxPoints + Step).Truncate(Step) // rounded up to a whole minute
 	}
-	// The last point is now; the first one is not after the start of the span.
+	// The last point is now. The first point is at or before the start of the span.
 	points := (q.Now.Sub(q.From) + r.step - 1) / r.step
 	r.start = q.Now.Add(-points * r.step)
 	evaluated, err := r.QueryRange(ctx, "max("+series.RulesEvaluated+")", r.start, q.Now, r.step)
 	if err != nil {
 		return nil, err
 	}
-	if r.gaps = r.unevaluated(evaluated); len(evaluated) == 0 {
+	if r.gaps = r.listGaps(evaluated); len(evaluated) == 0 {
 		return nil, ErrNoRules
 	}
-	fired, err := r.QueryRange(ctx, `ALERTS{alertstate="firing",`+Select+r.ofNamespace()+"}", r.start, q.Now, r.step)
+	fired, err := r.QueryRange(ctx, `ALERTS{alertstate="firing",`+Select+r.buildNamespaceMatcher()+"}", r.start, q.Now,
+		r.step)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.incidents(ctx, fired)
+	found, err := r.listIncidents(ctx, fired)
 	if err != nil {
 		return nil, err
 	}
-	return &Report{Incidents: found, Gaps: r.gapsWithin(q.From)}, nil
+	return &Report{Incidents: found, Gaps: r.clipGaps(q.From)}, nil
 }
 
+// reader reads the incidents that a Query selects, from points at every step from start until now.
 type reader struct {
 	Prometheus
 	q     Query
@@ -138,7 +138,9 @@ type reader struct {
 	gaps  []Gap
 }
 
-func (r *reader) ofNamespace() string {
+// buildNamespaceMatcher returns the matcher of the query's namespace,
+// to follow other matchers. It is empty for all namespaces.
+func (r *reader) buildNamespaceMatcher() string {
 	if r.q.Namespace == "" {
 		return ""
 	}
@@ -148,9 +150,9 @@ func (r *reader) ofNamespace() string {
 // span is a time in which an alert fired without an interruption.
 type span struct{ from, to time.Time }
 
-// spans are the runs of points of a series, each up to the point after its last one,
-// which is when it was seen to be over.
-func (r *reader) spans(points []model.SamplePair) []span {
+// listSpans joins consecutive points of a series to spans. A span ends one step after its last point, so the span of a
+// series that exists now ends after now.
+func (r *reader) listSpans(points []model.SamplePair) []span {
 	var out []span
 	for _, p := range points {
 		at := p.Timestamp.Time()
@@ -163,38 +165,38 @@ func (r *reader) spans(points []model.SamplePair) []span {
 	return out
 }
 
-// unevaluated are the times between the points of a series that is always there.
-func (r *reader) unevaluated(always model.Matrix) []Gap {
+// listGaps returns the times without points of a series that exists whenever the rules are evaluated.
+func (r *reader) listGaps(evaluated model.Matrix) []Gap {
 	var gaps []Gap
-	at := r.start
-	for _, s := range always { // at most one
-		for _, seen := range r.spans(s.Values) {
-			if seen.from.After(at) {
-				gaps = append(gaps, Gap{at, seen.from})
+	lastEnd := r.start
+	for _, s := range evaluated { // at most one series
+		for _, run := range r.listSpans(s.Values) {
+			if run.from.After(lastEnd) {
+				gaps = append(gaps, Gap{lastEnd, run.from})
 			}
-			at = seen.to
+			lastEnd = run.to
 		}
 	}
-	if !at.After(r.q.Now) {
-		gaps = append(gaps, Gap{at, r.q.Now})
+	if !lastEnd.After(r.q.Now) { // the rules are not evaluated now
+		gaps = append(gaps, Gap{lastEnd, r.q.Now})
 	}
 	return gaps
 }
 
-// gapsWithin leaves out what is before the span.
-func (r *reader) gapsWithin(from time.Time) []Gap {
+// clipGaps returns the gaps after a time, and cuts them at that time.
+func (r *reader) clipGaps(from time.Time) []Gap {
 	var out []Gap
 	for _, g := range r.gaps {
 		if g.To.After(from) {
-			out = append(out, Gap{later(g.From, from), g.To})
+			out = append(out, Gap{pickLater(g.From, from), g.To})
 		}
 	}
 	return out
 }
 
-// joined are spans without the interruptions in which nothing was evaluated: an alert
-// that fired before and after them did not end, as far as anybody knows.
-func (r *reader) joined(spans []span) []span {
+// joinSpans joins spans that are separated only by a gap: an alert
+// that fired before and after a gap is assumed to have fired in it.
+func (r *reader) joinSpans(spans []span) []span {
 	var out []span
 	for _, s := range spans {
 		if last := len(out) - 1; last >= 0 && r.isUnevaluated(out[last].to, s.from) {
@@ -203,38 +205,39 @@ func (r *reader) joined(spans []span) []span {
 		}
 		out = append(out, s)
 	}
-	// Where nothing is evaluated now, the last that is known is what there is.
+	// If the rules are not evaluated now, the last known state is assumed to continue.
 	if last := len(out) - 1; last >= 0 && !out[last].to.After(r.q.Now) && r.isUnevaluated(out[last].to, r.q.Now) {
 		out[last].to = r.q.Now.Add(r.step)
 	}
 	return out
 }
 
-// isUnevaluated tolerates a step at each end: alerts are evaluated after the rules
-// that tell of a gap.
+// isUnevaluated reports whether the time is within a gap. It tolerates one step
+// at each end, because alerts are evaluated after the rules that show a gap.
 func (r *reader) isUnevaluated(from, to time.Time) bool {
 	return slices.ContainsFunc(r.gaps, func(g Gap) bool {
 		return !from.Before(g.From.Add(-r.step)) && !to.After(g.To.Add(r.step))
 	})
 }
 
-// unidentifying are labels that do not say which alert it is, or that change during
-// one. Summaries name the operator, so the objective's name is not needed either.
-var unidentifying = []model.LabelName{model.MetricNameLabel, model.AlertNameLabel, "alertstate", series.Severity,
+// ignoredLabels are labels that do not identify an alert, or
+// that may change while it fires. The label slo is redundant.
+var ignoredLabels = []model.LabelName{model.MetricNameLabel, model.AlertNameLabel, "alertstate", series.Severity,
 	series.SLO, series.Team, series.Criticality}
 
-// identity are the labels that identify an alert, without its name.
-func identity(labels model.LabelSet) map[string]string {
+// readIdentity returns the labels that identify an alert: all labels except ignoredLabels and empty labels.
+func readIdentity(labels model.LabelSet) map[string]string {
 	out := map[string]string{}
 	for name, value := range labels {
-		if !slices.Contains(unidentifying, name) && value != "" {
+		if !slices.Contains(ignoredLabels, name) && value != "" {
 			out[string(name)] = string(value)
 		}
 	}
 	return out
 }
 
-func key(name string, labels map[string]string) string {
+// buildKey returns a unique text for the name and the labels of an alert.
+func buildKey(name string, labels map[string]string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%q", name)
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
@@ -243,39 +246,41 @@ func key(name string, labels map[string]string) string {
 	return out.String()
 }
 
-func (r *reader) incidents(ctx context.Context, fired model.Matrix) ([]Incident, error) {
+// listIncidents returns the incidents of the span from the series of firing alerts, sorted.
+func (r *reader) listIncidents(ctx context.Context, fired model.Matrix) ([]Incident, error) {
 	found := map[string]*Incident{}
 	for _, s := range fired {
 		labels := model.LabelSet(s.Metric)
-		i := &Incident{Name: string(labels[model.AlertNameLabel]), Labels: identity(labels)}
-		if known := found[key(i.Name, i.Labels)]; known != nil {
+		i := &Incident{Name: string(labels[model.AlertNameLabel]), Labels: readIdentity(labels)}
+		if known := found[buildKey(i.Name, i.Labels)]; known != nil {
 			i = known
 		} else {
-			found[key(i.Name, i.Labels)] = i
+			found[buildKey(i.Name, i.Labels)] = i
 		}
-		i.add(string(labels[series.Severity]), r.joined(r.spans(s.Values)), r.q.Now)
+		i.addSpans(string(labels[series.Severity]), r.joinSpans(r.listSpans(s.Values)), r.q.Now)
 	}
-	if err := r.extend(ctx, found); err != nil {
+	if err := r.extendStarts(ctx, found); err != nil {
 		return nil, err
 	}
 	r.annotate(ctx, found)
 	if r.q.Notified != nil {
 		for _, i := range found {
-			i.notify(r.q.Notified)
+			i.applyNotified(r.q.Notified)
 		}
 	}
 	var out []Incident
 	for _, i := range found {
+		// An incident that has ended must overlap the span: the queries begin before it and end after it.
 		if i.Firing != "" || i.Ended.After(r.q.From) && !i.Began.After(r.q.To) {
 			out = append(out, *i)
 		}
 	}
-	slices.SortFunc(out, compare)
+	slices.SortFunc(out, compareIncidents)
 	return out, nil
 }
 
-// add adds the times in which an alert fired with a severity.
-func (i *Incident) add(severity string, fired []span, now time.Time) {
+// addSpans adds the times in which the alert fired with a severity.
+func (i *Incident) addSpans(severity string, fired []span, now time.Time) {
 	for _, s := range fired {
 		if i.Began.IsZero() || s.from.Before(i.Began) {
 			i.Began = s.from
@@ -296,8 +301,8 @@ func (i *Incident) add(severity string, fired []span, now time.Time) {
 	}
 }
 
-// notify makes tickets of pages of which people were notified as tickets.
-func (i *Incident) notify(notified func(map[string]string) string) {
+// applyNotified converts the pages of the incident to tickets if users were notified of them as tickets.
+func (i *Incident) applyNotified(notified func(map[string]string) string) {
 	labels := maps.Clone(i.Labels)
 	labels[model.AlertNameLabel], labels[series.Severity] = i.Name, series.Page
 	if i.Severity != series.Page || notified(labels) != series.Ticket {
@@ -309,27 +314,28 @@ func (i *Incident) notify(notified func(map[string]string) string) {
 	}
 }
 
-// extend finds out when those began that fired at the start of the span already.
-func (r *reader) extend(ctx context.Context, found map[string]*Incident) error {
-	early := func(i *Incident) bool { return !i.Began.After(r.start) }
-	if !slices.ContainsFunc(slices.Collect(maps.Values(found)), early) {
+// extendStarts finds the start of incidents whose alert already fired at the
+// first point. It sets EarlierStart for incidents whose start it does not find.
+func (r *reader) extendStarts(ctx context.Context, found map[string]*Incident) error {
+	isEarly := func(i *Incident) bool { return !i.Began.After(r.start) }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(found)), isEarly) {
 		return nil
 	}
-	active, err := r.Query(ctx, `ALERTS_FOR_STATE{`+Select+r.ofNamespace()+"}", r.start)
+	active, err := r.Query(ctx, `ALERTS_FOR_STATE{`+Select+r.buildNamespaceMatcher()+"}", r.start)
 	if err != nil {
 		return err
 	}
 	for _, i := range found {
-		i.EarlierStart = early(i)
+		i.EarlierStart = isEarly(i)
 	}
 	for _, s := range active {
 		labels := model.LabelSet(s.Metric)
-		i := found[key(string(labels[model.AlertNameLabel]), identity(labels))]
+		i := found[buildKey(string(labels[model.AlertNameLabel]), readIdentity(labels))]
 		seconds := float64(s.Value)
-		if i == nil || !early(i) || math.IsNaN(seconds) || seconds <= 0 {
+		if i == nil || !isEarly(i) || math.IsNaN(seconds) || seconds <= 0 {
 			continue
 		}
-		// A Prometheus that was restarted may have a time that is too late.
+		// A Prometheus that was restarted may report a start that is too late.
 		if since := time.Unix(int64(seconds), 0).UTC(); since.Before(i.Began) {
 			i.Began, i.EarlierStart = since, false
 		}
@@ -337,39 +343,38 @@ func (r *reader) extend(ctx context.Context, found map[string]*Incident) error {
 	return nil
 }
 
-// annotate adds what only alerts that fire now have. Other servers with the API of
-// Prometheus may not know of alerts, so a failure only leaves it out.
+// annotate adds annotations to incidents that fire now. It ignores errors,
+// because other servers with the API of Prometheus might not support alerts.
 func (r *reader) annotate(ctx context.Context, found map[string]*Incident) {
 	alerts, err := r.Alerts(ctx)
 	if err != nil {
 		return
 	}
 	for _, a := range alerts {
-		i := found[key(string(a.Labels[model.AlertNameLabel]), identity(a.Labels))]
+		i := found[buildKey(string(a.Labels[model.AlertNameLabel]), readIdentity(a.Labels))]
 		if i != nil && i.Firing != "" && i.Firing == string(a.Labels[series.Severity]) {
 			i.Summary, i.Runbook = string(a.Annotations["summary"]), string(a.Annotations["runbook_url"])
 		}
 	}
 }
 
-// compare orders those that fire by how urgent they are and then by age, and those
-// that ended by their end.
-func compare(a, b Incident) int {
-	urgency := func(severity string) int {
+// compareIncidents orders incidents that fire by urgency and then by age, and ended incidents by their end.
+func compareIncidents(a, b Incident) int {
+	rankSeverity := func(severity string) int {
 		return slices.Index([]string{series.Page, series.Ticket, ""}, severity)
 	}
-	if by := cmp.Compare(urgency(a.Firing), urgency(b.Firing)); by != 0 {
-		return by
+	if order := cmp.Compare(rankSeverity(a.Firing), rankSeverity(b.Firing)); order != 0 {
+		return order
 	}
-	if a.Firing == "" {
-		if by := b.Ended.Compare(*a.Ended); by != 0 {
-			return by
+	if a.Firing == "" { // both have ended, because their ranks are equal
+		if order := b.Ended.Compare(*a.Ended); order != 0 {
+			return order
 		}
 	}
-	return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(key(a.Name, a.Labels), key(b.Name, b.Labels)))
+	return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(buildKey(a.Name, a.Labels), buildKey(b.Name, b.Labels)))
 }
 
-func later(a, b time.Time) time.Time {
+func pickLater(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -181,7 +181,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// queries keeps what is queried.
+// queries records the queries.
 type queries struct {
 	recorded
 	steps []time.Duration

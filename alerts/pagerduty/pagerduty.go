@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pagerduty sends events to PagerDuty's Events API v2 with PagerDuty's own
-// client: what Alertmanager cannot send, such as the resolution of an incident that a
-// silence is about to hide, a self-test, and change events. It decides nothing.
+// client. It sends events that Alertmanager cannot send: the resolution of an incident
+// that a silence is about to hide, self-tests, and change events. It makes no decisions.
 //
-// No error and nothing else that it returns has a routing key.
+// Its errors and results never contain a routing key.
 package pagerduty
 
 import (
@@ -23,39 +23,39 @@ import (
 
 	api "github.com/PagerDuty/go-pagerduty"
 
-	"github.com/bellwether-dev/bellwether/outbound"
+	"github.com/bellwether-dev/bellwether/internal/outbound"
 )
 
-// DefaultURL is where PagerDuty takes events in its service region US.
+// DefaultURL is the URL of the Events API in PagerDuty's service region US.
 const DefaultURL = "https://events.pagerduty.com/v2/enqueue"
 
 const (
-	enqueuePath = "/v2/enqueue"
-	limit       = 15 * time.Second
+	enqueuePath    = "/v2/enqueue"
+	requestTimeout = 15 * time.Second
 )
 
 var (
-	// ErrURL says that the URL of the Events API cannot be used.
+	// ErrURL is wrapped by errors about an invalid URL of the Events API.
 	ErrURL = errors.New("invalid URL of the Events API")
-	// ErrRefused says that PagerDuty refused an event, and would refuse it again. Any other
-	// error of sending may be gone the next time.
+	// ErrRefused means that PagerDuty refused an event, and would refuse it
+	// again. After any other error of sending, another attempt may succeed.
 	ErrRefused = errors.New("PagerDuty refused the event")
-	// ErrNotAccepted says that PagerDuty certainly did not accept an event, and may accept it
-	// the next time: no connection was made, or the answer was 429 or 503. After an error
-	// that is neither this nor ErrRefused, such as a timeout, it may have accepted it.
+	// ErrNotAccepted means that PagerDuty did not accept an event, and may accept it at the next
+	// attempt: no connection was made, or the status was 429 or 503. After an error that is neither
+	// ErrNotAccepted nor ErrRefused, such as a timeout, PagerDuty may have accepted the event.
 	ErrNotAccepted = errors.New("PagerDuty did not accept the event")
 )
 
-// Client sends events to one Events API. All methods may be called by several goroutines.
+// Client sends events to one Events API. It is safe for concurrent use.
 type Client struct{ api *api.Client }
 
-// Event opens an incident, or updates the open one with its key.
+// Event opens an incident, or updates the open incident with the same key.
 type Event struct {
-	// DedupKey is by what PagerDuty knows the incident: at most 255 characters.
+	// DedupKey identifies the incident in PagerDuty: at most 255 characters.
 	DedupKey string
 	// Summary is the title of the incident: at most 1024 characters.
 	Summary string
-	// Source is what has the problem, and Severity one of critical, error, warning and info.
+	// Source is the object with the problem. Severity is one of critical, error, warning and info.
 	Source, Severity string
 	// Details are shown as a table.
 	Details map[string]any
@@ -63,8 +63,7 @@ type Event struct {
 	Links []Link
 }
 
-// Change is something that was changed, which PagerDuty shows beside incidents. It
-// notifies nobody.
+// Change is a change that PagerDuty shows with incidents. It notifies no user.
 type Change struct {
 	Summary, Source string
 	Time            time.Time
@@ -72,32 +71,34 @@ type Change struct {
 	Links           []Link
 }
 
-// Link is a page in the web.
+// Link is a link to a web page.
 type Link struct {
 	URL  string `json:"href"`
 	Text string `json:"text,omitempty"`
 }
 
-// maxAnswer is more than PagerDuty says of an event.
+// maxAnswer is larger than PagerDuty's responses, in bytes.
 const maxAnswer = 1 << 20
 
-// Hosts are those that serve an Events API beside PagerDuty itself, such as a proxy: a name or an address, with the
-// port if the URL has one. Without any, only PagerDuty's own hosts are asked.
+// Hosts are the hosts that serve an Events API in addition to PagerDuty itself, such as a proxy: a name or
+// an address, with the port if the URL has one. If it is empty, only PagerDuty's own hosts are allowed.
 type Hosts []string
 
-// own are the hosts of PagerDuty's service regions.
-var own = []string{"events.pagerduty.com", "events.eu.pagerduty.com"}
+// ownHosts are the hosts of PagerDuty's service regions.
+var ownHosts = []string{"events.pagerduty.com", "events.eu.pagerduty.com"}
 
-// Check tells what is wrong with the URL of an Events API, as Client does.
+// Check returns the error of Client for the URL of an Events API.
 func (h Hosts) Check(address string) error {
-	_, err := h.base(address)
+	_, err := h.parseBase(address)
 	return err
 }
 
-// base is what the path of a request is appended to.
-func (h Hosts) base(address string) (string, error) {
+// parseBase checks a URL and returns the base that request paths are appended to. An empty
+// address is DefaultURL. Only PagerDuty's own hosts, with https, and the Hosts are allowed.
+func (h Hosts) parseBase(address string) (string, error) {
 	base, found := strings.CutSuffix(cmp.Or(address, DefaultURL), enqueuePath)
 	u, err := url.Parse(base)
+	isOwnHost := func() bool { return u.Scheme == "https" && slices.Contains(ownHosts, normalizeHost(u)) }
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("%w: it must be an http or https URL, such as %s", ErrURL, DefaultURL)
@@ -105,15 +106,15 @@ func (h Hosts) base(address string) (string, error) {
 		return "", fmt.Errorf("%w: it must end with %s", ErrURL, enqueuePath)
 	case u.User != nil:
 		return "", fmt.Errorf("%w: it must not have a user", ErrURL)
-	case u.Scheme == "https" && slices.Contains(own, hostOf(u)), slices.Contains(h, hostOf(u)):
+	case isOwnHost(), slices.Contains(h, normalizeHost(u)):
 		return base, nil
 	}
-	return "", fmt.Errorf("%w: %s is no host of PagerDuty (%s with https): whoever runs the hub can add it to "+
-		"hub.paging.pagerDutyHosts", ErrURL, u.Host, strings.Join(own, ", "))
+	return "", fmt.Errorf("%w: %s is no host of PagerDuty (%s with https): an administrator of the hub can add it to "+
+		"hub.paging.pagerDutyHosts", ErrURL, u.Host, strings.Join(ownHosts, ", "))
 }
 
-// hostOf is the host of a URL, with its port if that is not the one of the scheme.
-func hostOf(u *url.URL) string {
+// normalizeHost returns the host of a URL in lower case, without the default port of the scheme.
+func normalizeHost(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	if port := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]; port != "" {
 		host = strings.TrimSuffix(host, port)
@@ -121,24 +122,25 @@ func hostOf(u *url.URL) string {
 	return host
 }
 
-// Client makes a client for a URL that ends with /v2/enqueue, as Alertmanager has it. Empty:
-// DefaultURL. It does not connect. An error wraps ErrURL.
+// Client returns a client for a URL that ends with /v2/enqueue, as in Alertmanager's
+// configuration. Empty: DefaultURL. It does not connect. An error wraps ErrURL.
 func (h Hosts) Client(address string) (*Client, error) {
-	base, err := h.base(address)
+	base, err := h.parseBase(address)
 	if err != nil {
 		return nil, err
 	}
 	client := api.NewClient("", api.WithV2EventsAPIEndpoint(base))
-	transport := outbound.Transport()
-	// Events are rare. After an error on a connection that was idle, nobody would know whether an event was accepted.
+	transport := outbound.NewTransport()
+	// Events are rare. If keep-alive were enabled, an error on an idle
+	// connection would not show whether PagerDuty accepted an event.
 	transport.DisableKeepAlives = true
-	plain := outbound.Client(transport, maxAnswer)
-	plain.Timeout = limit
+	plain := outbound.NewClient(transport, maxAnswer)
+	plain.Timeout = requestTimeout
 	client.HTTPClient = plain
 	return &Client{client}, nil
 }
 
-// Trigger opens an incident, or updates the one that is open.
+// Trigger opens an incident, or updates the open incident with the same key.
 func (c *Client) Trigger(ctx context.Context, routingKey string, e Event) error {
 	event := &api.V2Event{
 		RoutingKey: routingKey, Action: "trigger", DedupKey: e.DedupKey, Client: "Bellwether",
@@ -156,7 +158,7 @@ func (c *Client) Trigger(ctx context.Context, routingKey string, e Event) error 
 	})
 }
 
-// Resolve ends an incident. PagerDuty accepts it for one that is not open, too.
+// Resolve ends an incident. It is not an error if the incident is not open.
 func (c *Client) Resolve(ctx context.Context, routingKey, dedupKey string) error {
 	return attempt(ctx, "resolve the incident", func(ctx context.Context) error {
 		_, err := c.api.ManageEventWithContext(ctx,
@@ -181,9 +183,9 @@ func (c *Client) Change(ctx context.Context, routingKey string, change Change) e
 	})
 }
 
-// attempt sends, and says of an error what was tried, and whether it makes sense to try
-// again.
-func attempt(ctx context.Context, tried string, send func(context.Context) error) error {
+// attempt calls send, and adds the action to its error. The error wraps ErrNotAccepted
+// or ErrRefused if the response shows whether another attempt can succeed.
+func attempt(ctx context.Context, action string, send func(context.Context) error) error {
 	var connected atomic.Bool
 	err := send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
@@ -192,13 +194,15 @@ func attempt(ctx context.Context, tried string, send func(context.Context) error
 		return nil
 	}
 	var answer api.APIError
-	errors.As(err, &answer)
+	errors.As(err, &answer) // the status stays 0 if there was no response
 	switch {
+	// PagerDuty has not processed the event.
 	case !connected.Load(), answer.StatusCode == http.StatusTooManyRequests,
 		answer.StatusCode == http.StatusServiceUnavailable:
-		return fmt.Errorf("%s: %w: %w", tried, ErrNotAccepted, err)
+		return fmt.Errorf("%s: %w: %w", action, ErrNotAccepted, err)
+	// A status 4xx is final, except a timeout, after which PagerDuty may have accepted the event.
 	case answer.StatusCode/100 == 4 && answer.StatusCode != http.StatusRequestTimeout:
-		return fmt.Errorf("%s: %w: %w", tried, ErrRefused, err)
+		return fmt.Errorf("%s: %w: %w", action, ErrRefused, err)
 	}
-	return fmt.Errorf("%s: %w", tried, err)
+	return fmt.Errorf("%s: %w", action, err)
 }

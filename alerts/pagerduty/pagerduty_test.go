@@ -13,7 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/pagerduty"
 )
 
-// The strict server of the testbed tests what is sent; here is what goes wrong.
+// The strict server of the testbed tests the requests; the tests here are about errors.
 
 const key = "0123456789abcdef0123456789abcdef"
 

@@ -1,11 +1,11 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pagetest sends a test alert the way of a PagingPolicy, through Alertmanager to
-// whoever is notified, and sees whether each notification was accepted.
+// Package pagetest sends a test alert through Alertmanager to the receivers
+// of a PagingPolicy, and checks that each notification was accepted.
 //
-// Whether a person's telephone rang is not seen, and neither is the way from Prometheus
-// to Alertmanager: that is what the heartbeat is for.
+// It does not check whether a person's telephone rang, nor the path
+// from Prometheus to Alertmanager, which the heartbeat covers.
 package pagetest
 
 import (
@@ -25,56 +25,56 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Alertmanager is what a test asks of one.
+// Alertmanager contains the requests that a test sends to an Alertmanager.
 type Alertmanager interface {
 	Configuration(ctx context.Context) (string, error)
 	Post(ctx context.Context, a alertmanager.Alert, until time.Time) error
 	Attempts(ctx context.Context) (map[string]alertmanager.Attempts, error)
 }
 
-// Test is what to test.
+// Test configures a test.
 type Test struct {
 	Policy types.NamespacedName
 	// Severity is page or ticket.
 	Severity string
-	// By is who tests, for whoever is notified.
+	// By is the person who runs the test. The receivers see the name.
 	By string
-	// Patience is for how long to wait for each of the two notifications.
+	// Patience is how long to wait for each of the two notifications.
 	Patience time.Duration
-	// Progress is told what is waited for; nil: nobody is.
+	// Progress is called with a description of each wait. It may be nil.
 	Progress func(string)
 }
 
-// Result is what became of a test.
+// Result is the result of a test.
 type Result struct {
-	// Incident is what Alertmanager made of the alert.
+	// Incident is the group and the receiver of the alert in Alertmanager.
 	paging.Incident
-	// Notified says what became of the notification that the alert fires, and Resolved of
-	// the one that it ended, by the kind. Of a kind that did not accept the first there is
-	// no second one.
+	// Notified has the deliveries of the notification that the alert fires, and Resolved the deliveries of the
+	// notification that it ended, by the kind of receiver. A kind that did not accept the first notification gets no
+	// second one.
 	Notified map[string]Delivery `json:"notified"`
 	Resolved map[string]Delivery `json:"resolved"`
 }
 
-// Delivery is what became of the notifications of a kind.
+// Delivery counts the notifications to receivers of one kind, such as pagerduty.
 type Delivery struct {
 	Expected int `json:"expected"`
 	Accepted int `json:"accepted"`
-	// Failed attempts. Alertmanager tries again what may work later.
+	// Failed counts failed attempts. Alertmanager retries temporary failures.
 	Failed int `json:"failed"`
 }
 
-// Problem says which notifications were not accepted; empty if all were.
+// Problem describes the notifications that were not accepted. It is empty if all were accepted.
 func (r *Result) Problem() string {
 	var out []string
 	for _, phase := range []struct {
-		of   map[string]Delivery
-		what string
+		deliveries map[string]Delivery
+		event      string
 	}{{r.Notified, "that the alert fires"}, {r.Resolved, "that it ended"}} {
-		for _, kind := range slices.Sorted(maps.Keys(phase.of)) {
-			if d := phase.of[kind]; d.Accepted < d.Expected {
+		for _, kind := range slices.Sorted(maps.Keys(phase.deliveries)) {
+			if d := phase.deliveries[kind]; d.Accepted < d.Expected {
 				out = append(out, fmt.Sprintf("%d of %d notifications %s were accepted by %s, after %d failed attempts",
-					d.Accepted, d.Expected, phase.what, kind, d.Failed))
+					d.Accepted, d.Expected, phase.event, kind, d.Failed))
 			}
 		}
 	}
@@ -82,23 +82,23 @@ func (r *Result) Problem() string {
 }
 
 var (
-	// ErrNotRouted says that Alertmanager does not know the policy.
+	// ErrNotRouted means that Alertmanager's configuration does not contain the policy.
 	ErrNotRouted = errors.New("the configuration that Alertmanager runs does not have the policy")
-	// ErrNotSent says that Alertmanager did not try to notify anybody in time.
+	// ErrNotSent means that Alertmanager did not try to send a notification in time.
 	ErrNotSent = errors.New("Alertmanager sent nothing")
 )
 
 const (
 	pollInterval = time.Second
-	// alertEnds is when a test alert ends that nobody ends.
+	// alertEnds is when a test alert ends if the test does not end it.
 	alertEnds   = 15 * time.Minute
 	endingLimit = 10 * time.Second
 )
 
-// Run tests. The result is what was seen until then where it fails. Other notifications
-// of the same kind at the same time count too: Alertmanager counts by kind.
+// Run runs a test. After an error, the result contains the deliveries up to the error. Other
+// notifications of the same kind at the same time count too, because Alertmanager counts by kind.
 func Run(ctx context.Context, am Alertmanager, t Test) (*Result, error) {
-	result, expected, err := route(ctx, am, t)
+	result, expected, err := findRoute(ctx, am, t)
 	if err != nil {
 		return nil, err
 	}
@@ -107,30 +107,31 @@ func Run(ctx context.Context, am Alertmanager, t Test) (*Result, error) {
 			"summary":     fmt.Sprintf("Test of the PagingPolicy %s, nothing is wrong", t.Policy),
 			"description": fmt.Sprintf("%s tests who gets a %s. It ends by itself.", t.By, t.Severity),
 		}}
-	begin := func(ctx context.Context) error { return am.Post(ctx, alert, time.Now().Add(alertEnds)) }
+	startAlert := func(ctx context.Context) error { return am.Post(ctx, alert, time.Now().Add(alertEnds)) }
 	ended := false
-	end := func(ctx context.Context) error {
+	endAlert := func(ctx context.Context) error {
 		err := am.Post(ctx, alert, time.Now())
 		ended = err == nil
 		return err
 	}
-	result.Notified, err = send(ctx, am, t, "be notified that the test alert fires", expected, begin)
-	// Who was not notified that it fires is not notified that it ended.
-	expected = accepted(result.Notified)
+	result.Notified, err = sendAndWait(ctx, am, t, "be notified that the test alert fires", expected, startAlert)
+	// Receivers that were not notified that the alert fires are not notified that it ended.
+	expected = countAccepted(result.Notified)
 	if err == nil && len(expected) > 0 {
-		result.Resolved, err = send(ctx, am, t, "be notified that it ended", expected, end)
+		result.Resolved, err = sendAndWait(ctx, am, t, "be notified that it ended", expected, endAlert)
 	}
 	if !ended {
-		// Whoever stops the test wants no incident to stay open.
+		// The alert is also ended if the test is cancelled, so that no incident stays open.
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endingLimit)
 		defer cancel()
-		err = errors.Join(err, end(ending))
+		err = errors.Join(err, endAlert(ending))
 	}
 	return result, err
 }
 
-// route finds the way of the test alert, and how many notifications of each kind to expect.
-func route(ctx context.Context, am Alertmanager, t Test) (*Result, map[string]int, error) {
+// findRoute returns the incident of the test alert, and the expected number of notifications by kind.
+// The error wraps ErrNotRouted if the test alert reaches no receiver of the policy.
+func findRoute(ctx context.Context, am Alertmanager, t Test) (*Result, map[string]int, error) {
 	text, err := am.Configuration(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -140,7 +141,7 @@ func route(ctx context.Context, am Alertmanager, t Test) (*Result, map[string]in
 		return nil, nil, err
 	}
 	for _, in := range router.Incidents(paging.TestLabels(t.Policy.Namespace, t.Policy.Name, t.Severity)) {
-		// An AlertmanagerConfig's receivers have its own name in front.
+		// Receivers of an AlertmanagerConfig have the name of the object as a prefix.
 		if len(in.Notifies) > 0 && strings.Contains("/"+in.Receiver, "/"+t.Policy.String()+"/") {
 			return &Result{Incident: in}, router.Integrations(in.Receiver), nil
 		}
@@ -148,8 +149,9 @@ func route(ctx context.Context, am Alertmanager, t Test) (*Result, map[string]in
 	return nil, nil, fmt.Errorf("%w %s", ErrNotRouted, t.Policy)
 }
 
-// send does something of which Alertmanager notifies, and waits until it has.
-func send(ctx context.Context, am Alertmanager, t Test, what string, expected map[string]int,
+// sendAndWait calls act, which causes notifications, and waits until Alertmanager has sent them. It returns
+// the deliveries by kind. After the test's timeout it returns ErrNotSent if nothing was attempted.
+func sendAndWait(ctx context.Context, am Alertmanager, t Test, purpose string, expected map[string]int,
 	act func(context.Context) error) (map[string]Delivery, error) {
 	before, err := am.Attempts(ctx)
 	if err != nil {
@@ -159,45 +161,47 @@ func send(ctx context.Context, am Alertmanager, t Test, what string, expected ma
 		return nil, err
 	}
 	if t.Progress != nil {
-		t.Progress(fmt.Sprintf("Waiting for %s to %s", strings.Join(slices.Sorted(maps.Keys(expected)), ", "), what))
+		t.Progress(fmt.Sprintf("Waiting for %s to %s", strings.Join(slices.Sorted(maps.Keys(expected)), ", "), purpose))
 	}
-	var seen map[string]Delivery
+	var deliveries map[string]Delivery
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, t.Patience, true, func(ctx context.Context) (bool, error) {
 		after, err := am.Attempts(ctx)
 		if err != nil {
 			return false, err
 		}
 		var done bool
-		seen, done = compare(expected, before, after)
+		deliveries, done = compareAttempts(expected, before, after)
 		return done, nil
 	})
+	// After the test's own timeout, the deliveries show what failed, unless nothing was attempted.
 	if err != nil && ctx.Err() == nil && wait.Interrupted(err) {
 		err = nil
-		if !tried(seen) {
+		if !hasAttempts(deliveries) {
 			err = fmt.Errorf("%w within %s", ErrNotSent, t.Patience)
 		}
 	}
-	return seen, err
+	return deliveries, err
 }
 
-// compare says what was delivered since before, and whether nothing more is to be
-// expected: all was accepted, or Alertmanager gave up.
-func compare(expected map[string]int, before, after map[string]alertmanager.Attempts) (map[string]Delivery, bool) {
+// compareAttempts returns the deliveries between two readings of the counts, by kind. It also reports
+// whether no more deliveries are expected, because all were accepted or Alertmanager gave up.
+func compareAttempts(expected map[string]int, before, after map[string]alertmanager.Attempts) (map[string]Delivery,
+	bool) {
 	out, done := map[string]Delivery{}, true
 	for kind, n := range expected {
-		was, is := before[kind], after[kind]
-		d := Delivery{Expected: n, Failed: is.Failed - was.Failed}
-		d.Accepted = min(n, is.All-was.All-d.Failed)
+		old, current := before[kind], after[kind]
+		d := Delivery{Expected: n, Failed: current.Failed - old.Failed}
+		d.Accepted = min(n, current.All-old.All-d.Failed)
 		out[kind] = d
-		done = done && d.Accepted+is.GivenUp-was.GivenUp >= n
+		done = done && d.Accepted+current.GivenUp-old.GivenUp >= n
 	}
 	return out, done
 }
 
-// accepted counts the notifications that were accepted, by their kind.
-func accepted(of map[string]Delivery) map[string]int {
+// countAccepted counts the accepted notifications by kind.
+func countAccepted(deliveries map[string]Delivery) map[string]int {
 	out := map[string]int{}
-	for kind, d := range of {
+	for kind, d := range deliveries {
 		if d.Accepted > 0 {
 			out[kind] = d.Accepted
 		}
@@ -205,9 +209,9 @@ func accepted(of map[string]Delivery) map[string]int {
 	return out
 }
 
-// tried tells whether there was any attempt.
-func tried(seen map[string]Delivery) bool {
-	for _, d := range seen {
+// hasAttempts reports whether there was any attempt.
+func hasAttempts(deliveries map[string]Delivery) bool {
+	for _, d := range deliveries {
 		if d.Accepted+d.Failed > 0 {
 			return true
 		}
@@ -215,5 +219,5 @@ func tried(seen map[string]Delivery) bool {
 	return false
 }
 
-// Severities that can be tested.
+// Severities are the severities that can be tested.
 var Severities = []string{series.Page, series.Ticket}

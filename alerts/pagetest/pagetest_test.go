@@ -22,7 +22,7 @@ import (
 
 var policy = types.NamespacedName{Namespace: "bellwether-system", Name: "platform"}
 
-// fake is an Alertmanager that notifies at once, as often as it is posted to.
+// fake is an Alertmanager that sends a notification at once for each post.
 type fake struct {
 	config string
 	// fails and givesUp are how many attempts fail of each notification, and whether it
@@ -30,9 +30,9 @@ type fake struct {
 	fails           int
 	givesUp, silent bool
 	pagerDuty       alertmanager.Attempts
-	// ends are those of the alerts that were posted.
+	// ends are the ends of the posted alerts.
 	ends []time.Time
-	// ended says that Alertmanager answered a post by which the alert ended.
+	// ended means that Alertmanager accepted a post that ended the alert.
 	ended bool
 	// post and look are called when it is posted to, and when its attempts are read.
 	post, look func()
@@ -77,7 +77,7 @@ func (f *fake) Attempts(ctx context.Context) (map[string]alertmanager.Attempts, 
 
 func config(t *testing.T) string {
 	t.Helper()
-	text, err := paging.Config([]paging.Policy{{Namespace: policy.Namespace, Name: policy.Name,
+	text, err := paging.BuildConfig([]paging.Policy{{Namespace: policy.Namespace, Name: policy.Name,
 		Spec: v1alpha1.PagingPolicySpec{Scope: v1alpha1.PagingFleet,
 			Pages:     v1alpha1.PageTarget{Receivers: []string{"oncall"}},
 			Receivers: []v1alpha1.PagingReceiver{{Name: "oncall", PagerDuty: &v1alpha1.PagerDutyReceiver{}}}}}},

@@ -18,23 +18,22 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Problem is what is wrong with a PagingPolicy: a reason of its condition Ready, and what
-// a person reads.
+// Problem is an error in a PagingPolicy: a reason of its condition Ready, and a message for a person.
 type Problem struct{ Reason, Message string }
 
-// Hub is what policies are checked against.
+// Hub contains the properties of a hub that policies are checked against.
 type Hub struct {
-	// Namespace that the policy with the scope Fleet has to be in; empty: any.
+	// Namespace is the namespace that the policy with the scope Fleet must be in. Empty: any.
 	Namespace string
-	// Objects tells that AlertmanagerConfigs are made, which cannot say everything.
+	// Objects means that AlertmanagerConfigs are written, which do not support all settings.
 	Objects   bool
 	Operators []Operator
-	// CheckPagerDuty tells what is wrong with the URL of an Events API. Nil: nothing is.
+	// CheckPagerDuty returns an error if the URL of an Events API is invalid. Nil: URLs are not checked.
 	CheckPagerDuty func(address string) error
 }
 
-// Check says what is wrong with policies, alone and beside each other, without their
-// Secrets. Those that are right are not in the result.
+// Check returns the first problem of each invalid policy, alone and in combination with
+// other policies. It does not check Secrets. Valid policies are not in the result.
 func Check(policies []v1alpha1.PagingPolicy, hub Hub) map[types.NamespacedName]Problem {
 	out := map[types.NamespacedName]Problem{}
 	for i := range policies {
@@ -56,17 +55,19 @@ func Check(policies []v1alpha1.PagingPolicy, hub Hub) map[types.NamespacedName]P
 	return out
 }
 
+// checkScope returns a problem if a policy with the scope Fleet is in another namespace than the hub's.
 func (h Hub) checkScope(p *v1alpha1.PagingPolicy) Problem {
 	if p.Spec.Scope == v1alpha1.PagingFleet && h.Namespace != "" && p.Namespace != h.Namespace {
 		return Problem{
 			v1alpha1.ReasonInvalidSpec,
-			fmt.Sprintf("a policy with the scope Fleet has to be in namespace %s: "+
+			fmt.Sprintf("a policy with the scope Fleet must be in namespace %s: "+
 				"create it there, or use the scope Namespace", h.Namespace),
 		}
 	}
 	return Problem{}
 }
 
+// checkHours returns a problem if the hours or the time zone of tickets are invalid.
 func (h Hub) checkHours(p *v1alpha1.PagingPolicy) Problem {
 	if p.Spec.Tickets == nil || p.Spec.Tickets.Hours == nil {
 		return Problem{}
@@ -83,20 +84,20 @@ func (h Hub) checkHours(p *v1alpha1.PagingPolicy) Problem {
 				"name such as Europe/Berlin", zone),
 		}
 	}
-	if h.Objects && zone != "" && zone != "UTC" {
+	if h.Objects && zone != "" && zone != "UTC" { // AlertmanagerConfigs have no time zones
 		return Problem{v1alpha1.ReasonInvalidSpec, ErrTimeZone.Error()}
 	}
 	return Problem{}
 }
 
-// checkReceivers has Alertmanager's loader read each receiver of a policy, and the policy
-// alone: what Alertmanager refuses of one policy must not hold up the others.
+// checkReceivers checks each receiver of a policy, and the policy alone, with Alertmanager's loader, because an
+// invalid policy must not block other policies. It also checks that all named receivers exist.
 func checkReceivers(p *v1alpha1.PagingPolicy) Problem {
-	whole := PolicyOf(p)
+	policy := ToPolicy(p)
 	for _, r := range p.Spec.Receivers {
-		one := Policy{Namespace: p.Namespace, Name: p.Name, Spec: v1alpha1.PagingPolicySpec{
+		single := Policy{Namespace: p.Namespace, Name: p.Name, Spec: v1alpha1.PagingPolicySpec{
 			Pages: v1alpha1.PageTarget{Receivers: []string{r.Name}}, Receivers: []v1alpha1.PagingReceiver{r}}}
-		err := one.load()
+		err := single.checkLoad()
 		if err == nil && r.Email != nil {
 			err = checkAddresses(r.Email)
 		}
@@ -106,24 +107,25 @@ func checkReceivers(p *v1alpha1.PagingPolicy) Problem {
 		}
 	}
 	names := p.Spec.Pages.Receivers
-	if whole.hasTickets() {
+	if policy.hasTickets() {
 		names = slices.Concat(names, p.Spec.Tickets.Receivers)
 	}
-	if whole.Spec.ChangeEvents != nil {
+	if policy.Spec.ChangeEvents != nil {
 		names = slices.Concat(names, p.Spec.ChangeEvents.Receivers)
 	}
 	for _, name := range names {
-		if len(whole.named([]string{name})) == 0 {
+		if len(policy.findReceivers([]string{name})) == 0 {
 			return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("there is no receiver %q: use a name of receivers",
 				name)}
 		}
 	}
-	if err := whole.load(); err != nil {
+	if err := policy.checkLoad(); err != nil {
 		return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("Alertmanager cannot use the policy: %v", err)}
 	}
 	return Problem{}
 }
 
+// checkURLs returns a problem if the URL of a PagerDuty receiver is invalid.
 func (h Hub) checkURLs(p *v1alpha1.PagingPolicy) Problem {
 	for _, r := range p.Spec.Receivers {
 		if r.PagerDuty == nil || h.CheckPagerDuty == nil {
@@ -136,34 +138,34 @@ func (h Hub) checkURLs(p *v1alpha1.PagingPolicy) Problem {
 	return Problem{}
 }
 
-// checkUse says what the API refuses too, for those who check a policy before they apply it.
+// checkUse repeats checks of the API, for users who check a policy before they apply it.
 func checkUse(p *v1alpha1.PagingPolicy) Problem {
-	this := PolicyOf(p)
+	policy := ToPolicy(p)
 	switch {
-	case !this.IsFleet() && p.Spec.Heartbeat != nil:
+	case !policy.IsFleet() && p.Spec.Heartbeat != nil:
 		return Problem{v1alpha1.ReasonInvalidSpec, "only the policy with the scope Fleet has a heartbeat: remove " +
 			"heartbeat"}
-	case this.IsFleet() && len(p.Spec.Operators)+len(p.Spec.Teams) > 0:
+	case policy.IsFleet() && len(p.Spec.Operators)+len(p.Spec.Teams) > 0:
 		return Problem{v1alpha1.ReasonInvalidSpec, "a policy with the scope Fleet is about whatever no other policy " +
 			"selects: remove operators and teams"}
 	}
 	if p.Spec.ChangeEvents != nil {
-		for _, r := range this.named(p.Spec.ChangeEvents.Receivers) {
+		for _, r := range policy.findReceivers(p.Spec.ChangeEvents.Receivers) {
 			if r.PagerDuty == nil {
 				return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("changeEvents: receiver %s is not PagerDuty, "+
-					"and nobody else takes change events", r.Name)}
+					"and only PagerDuty accepts change events", r.Name)}
 			}
 		}
 	}
-	return this.checkTickets()
+	return policy.checkTickets()
 }
 
-// checkTickets says what is wrong with the hours of tickets.
+// checkTickets returns a problem if the hours of tickets cannot work.
 func (p Policy) checkTickets() Problem {
 	if !p.hasTickets() || p.Spec.Tickets.Hours == nil {
 		return Problem{}
 	}
-	for _, r := range p.named(p.Spec.Tickets.Receivers) {
+	for _, r := range p.findReceivers(p.Spec.Tickets.Receivers) {
 		if r.PagerDuty != nil {
 			return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("tickets with hours cannot go to PagerDuty, which "+
 				"receiver %s does: what resolves outside the hours would stay open there", r.Name)}
@@ -172,14 +174,14 @@ func (p Policy) checkTickets() Problem {
 	return Problem{}
 }
 
-// load has Alertmanager's loader read what is made of the policy alone.
-func (p Policy) load() error {
-	p.Spec.Scope = v1alpha1.PagingFleet
-	_, err := Config([]Policy{p}, "/")
+// checkLoad checks the configuration of the policy alone with Alertmanager's loader.
+func (p Policy) checkLoad() error {
+	p.Spec.Scope = v1alpha1.PagingFleet // Config requires a policy with this scope
+	_, err := BuildConfig([]Policy{p}, "/")
 	return err
 }
 
-// checkAddresses reads addresses as Alertmanager does when it sends.
+// checkAddresses parses email addresses as Alertmanager does when it sends.
 func checkAddresses(r *v1alpha1.EmailReceiver) error {
 	if _, err := mail.ParseAddress(r.From); err != nil {
 		return fmt.Errorf("from: %w", err)
@@ -190,40 +192,44 @@ func checkAddresses(r *v1alpha1.EmailReceiver) error {
 	return nil
 }
 
-// checkConflicts finds another policy that selects the same: neither is applied.
+// checkConflicts returns a problem if another policy selects the same operators. Then neither policy is applied.
 func (h Hub) checkConflicts(p *v1alpha1.PagingPolicy, policies []v1alpha1.PagingPolicy) Problem {
-	this := PolicyOf(p)
+	policy := ToPolicy(p)
 	for i := range policies {
-		other := PolicyOf(&policies[i])
-		if other.id() == this.id() || policies[i].DeletionTimestamp != nil || h.checkScope(&policies[i]).Reason != "" {
+		other := ToPolicy(&policies[i])
+		// A policy that is being deleted or is in the wrong namespace is never applied, so it conflicts with none.
+		if other.id() == policy.id() || policies[i].DeletionTimestamp != nil ||
+			h.checkScope(&policies[i]).Reason != "" {
 			continue
 		}
-		if this.IsFleet() && other.IsFleet() {
+		if policy.IsFleet() && other.IsFleet() {
 			return Problem{
 				v1alpha1.ReasonPolicyConflict,
 				fmt.Sprintf("PagingPolicy %s has the scope Fleet too: keep one "+
 					"of them", other.Name),
 			}
 		}
-		both := slices.IndexFunc(h.Operators, func(op Operator) bool { return this.Selects(op) && other.Selects(op) })
-		if both >= 0 {
+		shared := slices.IndexFunc(h.Operators, func(op Operator) bool {
+			return policy.Selects(op) && other.Selects(op)
+		})
+		if shared >= 0 {
 			return Problem{
 				v1alpha1.ReasonPolicyConflict,
 				fmt.Sprintf("PagingPolicy %s selects operator %s too: change "+
-					"operators or teams of one of them", other.Name, h.Operators[both].Name),
+					"operators or teams of one of them", other.Name, h.Operators[shared].Name),
 			}
 		}
 	}
 	return Problem{}
 }
 
-// routingKey is the form of integration keys of PagerDuty's Events API v2.
+// routingKey matches integration keys of PagerDuty's Events API v2.
 var routingKey = regexp.MustCompile(`^[A-Za-z0-9]{32}$`)
 
-// Trim takes away the line break that editors and echo add to a secret.
+// Trim removes the line break that editors and echo add to a secret.
 func Trim(value []byte) []byte { return bytes.TrimSpace(value) }
 
-// Check says what is wrong with a value, without the value; it is empty if nothing is.
+// Check describes the problem of a value without quoting the value. It is empty if the value is valid.
 func (f SecretFormat) Check(value []byte) string {
 	text := string(Trim(value))
 	switch {
@@ -233,7 +239,7 @@ func (f SecretFormat) Check(value []byte) string {
 		return "has several lines"
 	case f == FormatRoutingKey && !routingKey.MatchString(text):
 		return fmt.Sprintf(
-			"is no integration key of PagerDuty: it has %d characters, and has to have 32 letters and digits",
+			"is no integration key of PagerDuty: it has %d characters, and must have 32 letters and digits",
 			len(text),
 		)
 	case f == FormatURL:

@@ -12,20 +12,20 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Operators are what routes depend on of a hub's operators, sorted by namespace and
-// name. An operator with several OperatorSLOs is critical if one of them says so.
+// Operators returns the properties of a hub's operators that routes depend on, sorted by namespace
+// and name. An operator with several OperatorSLOs is critical if any of them is critical.
 func Operators(operators []v1alpha1.ManagedOperator, slos []v1alpha1.OperatorSLO) []Operator {
-	of := map[types.NamespacedName]Operator{}
+	settings := map[types.NamespacedName]Operator{}
 	for i := range slos {
 		s := &slos[i]
 		key := types.NamespacedName{Namespace: s.Namespace, Name: s.Spec.Operator}
-		of[key] = Operator{Team: max(of[key].Team, s.Spec.Team),
-			Critical: of[key].Critical || s.Spec.Criticality == v1alpha1.CriticalityCritical}
+		settings[key] = Operator{Team: max(settings[key].Team, s.Spec.Team),
+			Critical: settings[key].Critical || s.Spec.Criticality == v1alpha1.CriticalityCritical}
 	}
 	out := make([]Operator, 0, len(operators))
 	for i := range operators {
 		key := types.NamespacedName{Namespace: operators[i].Namespace, Name: operators[i].Name}
-		op := of[key]
+		op := settings[key]
 		op.Namespace, op.Name = key.Namespace, key.Name
 		out = append(out, op)
 	}
@@ -35,18 +35,18 @@ func Operators(operators []v1alpha1.ManagedOperator, slos []v1alpha1.OperatorSLO
 	return out
 }
 
-// Assign gives each operator to the first policy that selects it, or to the fleet's. Of
-// policies to which operators were assigned before, one that had the operator keeps it.
-// It changes the policies.
+// Assign sets the operators of each policy: an operator belongs to the first policy that selects it, or
+// else to the policy of the fleet. Exception: if the first policy already had operators, as a policy in an
+// older state has, the operator stays with the policy that had it.
 func Assign(operators []Operator, policies []Policy) {
-	before := make([][]Operator, len(policies))
+	previous := make([][]Operator, len(policies))
 	for i := range policies {
-		before[i], policies[i].Operators = policies[i].Operators, []Operator{}
+		previous[i], policies[i].Operators = policies[i].Operators, []Operator{}
 	}
 	for _, op := range operators {
 		i := slices.IndexFunc(policies, func(p Policy) bool { return p.Selects(op) })
-		if i >= 0 && before[i] != nil {
-			i = keeper(op, policies, before, i)
+		if i >= 0 && previous[i] != nil {
+			i = findKeeper(op, policies, previous, i)
 		}
 		if i < 0 {
 			i = slices.IndexFunc(policies, Policy.IsFleet)
@@ -57,20 +57,20 @@ func Assign(operators []Operator, policies []Policy) {
 	}
 }
 
-// keeper is the policy that selects an operator and had it before, or else the first one
-// that selects it.
-func keeper(op Operator, policies []Policy, before [][]Operator, first int) int {
-	for i := first; i < len(policies); i++ {
-		if policies[i].Selects(op) && slices.ContainsFunc(before[i], func(o Operator) bool {
+// findKeeper returns the index of the policy that selects an operator and previously had it,
+// or else firstIndex, which is the index of the first policy that selects it.
+func findKeeper(op Operator, policies []Policy, previous [][]Operator, firstIndex int) int {
+	for i := firstIndex; i < len(policies); i++ {
+		if policies[i].Selects(op) && slices.ContainsFunc(previous[i], func(o Operator) bool {
 			return o.Namespace == op.Namespace && o.Name == op.Name
 		}) {
 			return i
 		}
 	}
-	return first
+	return firstIndex
 }
 
-// PolicyOf is a PagingPolicy as it is now, without operators.
-func PolicyOf(p *v1alpha1.PagingPolicy) Policy {
+// ToPolicy returns the current state of a PagingPolicy, without operators.
+func ToPolicy(p *v1alpha1.PagingPolicy) Policy {
 	return Policy{Namespace: p.Namespace, Name: p.Name, Generation: p.Generation, Spec: p.Spec}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// burning is an alert about an SLI of a release, with what its rule says.
+// burning returns an alert about an SLI of a release, with the annotations of its rule.
 func burning(op paging.Operator, severity, sli, burn string) paging.Firing {
 	labels := alert(op, slo.AlertRelease, severity, "release", "version", "1.1.0")
 	labels["sli"] = sli
@@ -87,8 +87,8 @@ func TestWorstSLIFirst(t *testing.T) {
 	}
 }
 
-// TestTicketsSaySo reads the titles of what is sent to chats and to PagerDuty: a ticket is called a ticket, also if its
-// rule has the severity page.
+// TestTicketsSaySo reads the titles of notifications to chats and to PagerDuty:
+// a ticket is called a ticket, even if its rule has the severity page.
 func TestTicketsSaySo(t *testing.T) {
 	about := func(op paging.Operator, severity, scope, which string) paging.Firing {
 		name, label := slo.AlertOperator, "cluster"
@@ -170,7 +170,7 @@ func chatTitle(t *testing.T, text []byte, router *paging.Router, of paging.Firin
 	return ""
 }
 
-// TestNotified says as what people are notified of alerts: it is what the routes do.
+// TestNotified checks that the notified severity of alerts corresponds to the routes.
 func TestNotified(t *testing.T) {
 	policies := []paging.Policy{fleet(echo, critical), tenant("payments", others, ledger)}
 	for name, tc := range map[string]struct {
@@ -185,7 +185,7 @@ func TestNotified(t *testing.T) {
 		"an operator that no policy has": {alert(paging.Operator{Namespace: "x", Name: "y"}, slo.AlertOperator, "page",
 			"operator"), "page"},
 	} {
-		if got := paging.Notified(policies, tc.labels); got != tc.want {
+		if got := paging.NotifiedSeverity(policies, tc.labels); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}

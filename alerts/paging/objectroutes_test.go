@@ -20,7 +20,7 @@ func routed(t *testing.T, labels map[string]string, policies ...paging.Policy) [
 	t.Helper()
 	var out []string
 	for _, p := range policies {
-		spec, err := paging.Object(p, policies)
+		spec, err := paging.BuildObject(p, policies)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestObjectsReachSomebodyOnce(t *testing.T) {
 	}
 }
 
-// TestObjectsTakeOwnAlertsOnly holds that alerts of somebody else reach no policy, whatever labels they have.
+// TestObjectsTakeOwnAlertsOnly checks that alerts of other rules reach no policy, with any labels.
 func TestObjectsTakeOwnAlertsOnly(t *testing.T) {
 	policies := []paging.Policy{fleet(echo, critical), tenant("payments", others, ledger)}
 	for name, labels := range map[string]map[string]string{

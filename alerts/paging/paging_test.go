@@ -83,7 +83,7 @@ var (
 
 func configOf(t *testing.T, policies ...paging.Policy) []byte {
 	t.Helper()
-	text, err := paging.Config(policies, folder)
+	text, err := paging.BuildConfig(policies, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestObject(t *testing.T) {
 	for name, p := range map[string]paging.Policy{"fleet": fleet(echo, critical),
 		"tenant": tenant("payments", others, ledger)} {
 		t.Run(name, func(t *testing.T) {
-			spec, err := paging.Object(p, []paging.Policy{p})
+			spec, err := paging.BuildObject(p, []paging.Policy{p})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestObject(t *testing.T) {
 // TestObjectSaysTheSame holds that both kinds of configuration have the same texts and receivers.
 func TestObjectSaysTheSame(t *testing.T) {
 	p := fleet(echo, critical)
-	spec, err := paging.Object(p, []paging.Policy{p})
+	spec, err := paging.BuildObject(p, []paging.Policy{p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestObjectSaysTheSame(t *testing.T) {
 }
 
 func TestConfigNeedsAFleetPolicy(t *testing.T) {
-	if _, err := paging.Config(
+	if _, err := paging.BuildConfig(
 		[]paging.Policy{tenant("payments", others)},
 		folder,
 	); !errors.Is(
@@ -188,7 +188,7 @@ func TestConfigNeedsAFleetPolicy(t *testing.T) {
 func TestObjectHasNoTimeZones(t *testing.T) {
 	p := fleet()
 	p.Spec.Tickets.Hours.TimeZone = "Europe/Berlin"
-	if _, err := paging.Object(p, []paging.Policy{p}); !errors.Is(err, paging.ErrTimeZone) {
+	if _, err := paging.BuildObject(p, []paging.Policy{p}); !errors.Is(err, paging.ErrTimeZone) {
 		t.Errorf("error %v, want ErrTimeZone", err)
 	}
 }
@@ -308,7 +308,7 @@ func TestHours(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec, err := paging.Object(p, []paging.Policy{p})
+			spec, err := paging.BuildObject(p, []paging.Policy{p})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -460,7 +460,7 @@ func TestEveryAlertHasAReceiver(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	var got []string
 	for _, use := range fleet().Secrets() {
-		got = append(got, strings.Join([]string{use.Of, use.Name, use.Key, string(use.Format), use.File}, " "))
+		got = append(got, strings.Join([]string{use.Field, use.Name, use.Key, string(use.Format), use.File}, " "))
 	}
 	want := []string{
 		"receivers[oncall] pagerduty value routing key secret_bellwether-system_platform_oncall",

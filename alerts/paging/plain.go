@@ -16,9 +16,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// What is below is written in place of Alertmanager's own types, whose fields are not
-// left out when they are empty: an older Alertmanager refuses fields that it does not
-// know. These are known to 0.26 and later.
+// plainConfig and the types below replace Alertmanager's own types, which do not omit empty fields: an older
+// Alertmanager refuses fields that it does not support. Alertmanager 0.26 and later support these fields.
 type plainConfig struct {
 	Route     plainRoute      `json:"route"`
 	Receivers []plainReceiver `json:"receivers"`
@@ -107,47 +106,47 @@ type plainTimes struct {
 	End   string `json:"end_time"`
 }
 
-// ErrNoFleetPolicy says that nobody is notified of alerts about clusters.
+// ErrNoFleetPolicy is returned if no user would be notified of alerts about clusters.
 var ErrNoFleetPolicy = errors.New("no PagingPolicy with the scope Fleet: nobody would be notified of alerts about " +
 	"clusters, and of operators that no other policy selects")
 
-// Config makes a complete configuration of Alertmanager 0.26 or later. Secrets are in
-// files below folder, with the names of SecretUse. What is made passes Alertmanager's
-// own loader. Alerts that are not Bellwether's go where the fleet's tickets go.
+// BuildConfig returns a complete configuration of Alertmanager 0.26 or later. Secrets are in files
+// below folder, with the names of SecretUse. The result is checked with Alertmanager's own
+// loader. Alerts of other rules than Bellwether's go to the receivers of the fleet's tickets.
 //
 // It returns ErrNoFleetPolicy if no policy has the scope Fleet.
-func Config(policies []Policy, folder string) ([]byte, error) {
-	last := slices.IndexFunc(policies, Policy.IsFleet)
-	if last < 0 {
+func BuildConfig(policies []Policy, folder string) ([]byte, error) {
+	fleetIndex := slices.IndexFunc(policies, Policy.IsFleet)
+	if fleetIndex < 0 {
 		return nil, ErrNoFleetPolicy
 	}
-	fleet := policies[last]
-	out := plainConfig{Receivers: []plainReceiver{{Name: nobody}}, Route: plainRoute{
+	fleet := policies[fleetIndex]
+	out := plainConfig{Receivers: []plainReceiver{{Name: nullReceiver}}, Route: plainRoute{
 		GroupBy: GroupBy, GroupWait: incidentTimes.wait, GroupInterval: incidentTimes.interval,
 		RepeatInterval: incidentTimes.repeat}}
-	out.Route.Receiver = fleet.targets()[1].name
-	out.Route.Routes = []plainRoute{foreign(out.Route.Receiver).plain()}
-	for _, p := range sorted(policies) {
-		for _, t := range p.targets() {
-			out.Receivers = append(out.Receivers, p.plainReceiver(t, folder))
+	out.Route.Receiver = fleet.listTargets()[1].name // the receiver of tickets
+	out.Route.Routes = []plainRoute{buildForeignRoute(out.Route.Receiver).toPlain()}
+	for _, p := range sortPolicies(policies) {
+		for _, t := range p.listTargets() {
+			out.Receivers = append(out.Receivers, p.buildPlainReceiver(t, folder))
 		}
-		for _, r := range append([]route{p.testRoute()}, p.operatorRoutes()...) {
-			out.Route.Routes = append(out.Route.Routes, r.plain())
+		for _, r := range append([]route{p.buildTestRoute()}, p.buildOperatorRoutes()...) {
+			out.Route.Routes = append(out.Route.Routes, r.toPlain())
 		}
 		if p.hasTickets() && p.Spec.Tickets.Hours != nil {
-			out.Intervals = append(out.Intervals, p.plainHours())
+			out.Intervals = append(out.Intervals, p.buildPlainHours())
 		}
 	}
-	// An operator may have come, or gone, since.
-	for _, r := range fleet.fleetRoutes(bellwether) {
-		out.Route.Routes = append(out.Route.Routes, r.plain())
+	// These routes also cover operators that were added or removed since the policies were assigned.
+	for _, r := range fleet.buildFleetRoutes(bellwetherAlerts) {
+		out.Route.Routes = append(out.Route.Routes, r.toPlain())
 	}
 	if fleet.Spec.Heartbeat != nil {
-		out.Receivers = append(out.Receivers, plainReceiver{Name: fleet.heartbeat(), Webhook: []plainWebhook{
-			{URLFile: path.Join(folder, fleet.secretFile("")), MaxAlerts: 1}}})
+		out.Receivers = append(out.Receivers, plainReceiver{Name: fleet.heartbeatName(), Webhook: []plainWebhook{
+			{URLFile: path.Join(folder, fleet.nameSecretFile("")), MaxAlerts: 1}}})
 	}
 	used := map[string]bool{}
-	out.Route.receivers(used)
+	out.Route.collectReceivers(used)
 	out.Receivers = slices.DeleteFunc(out.Receivers, func(r plainReceiver) bool { return !used[r.Name] })
 	text, err := yaml.Marshal(out)
 	if err != nil {
@@ -162,23 +161,24 @@ func Config(policies []Policy, folder string) ([]byte, error) {
 	return text, nil
 }
 
-// receivers adds the names of those that a route and its children have. The texts of
-// receivers make most of a configuration, and a Secret holds 1 MiB.
-func (r plainRoute) receivers(used map[string]bool) {
+// collectReceivers adds the receiver names of a route and its children to used. Unused receivers
+// are removed, because their texts are most of a configuration, and a Secret holds 1 MiB.
+func (r plainRoute) collectReceivers(used map[string]bool) {
 	used[r.Receiver] = true
 	for _, child := range r.Routes {
-		child.receivers(used)
+		child.collectReceivers(used)
 	}
 }
 
-// sorted are policies by namespace and name.
-func sorted(policies []Policy) []Policy {
+// sortPolicies returns the policies sorted by namespace and name.
+func sortPolicies(policies []Policy) []Policy {
 	out := slices.Clone(policies)
 	slices.SortFunc(out, func(a, b Policy) int { return strings.Compare(a.id(), b.id()) })
 	return out
 }
 
-func (r route) plain() plainRoute {
+// toPlain converts the route and its children to the type of a plain configuration.
+func (r route) toPlain() plainRoute {
 	out := plainRoute{Receiver: r.receiver, GroupWait: r.times.wait, GroupInterval: r.times.interval,
 		RepeatInterval: r.times.repeat}
 	for _, m := range r.matchers {
@@ -188,26 +188,27 @@ func (r route) plain() plainRoute {
 		out.Active = []string{r.hours}
 	}
 	for _, child := range r.routes {
-		out.Routes = append(out.Routes, child.plain())
+		out.Routes = append(out.Routes, child.toPlain())
 	}
 	return out
 }
 
-func (p Policy) plainReceiver(t target, folder string) plainReceiver {
+// buildPlainReceiver returns the receiver of a plain configuration for a target. Secrets are in files below folder.
+func (p Policy) buildPlainReceiver(t target, folder string) plainReceiver {
 	out := plainReceiver{Name: t.name}
 	for _, r := range t.receivers {
-		file := path.Join(folder, p.secretFile(r.Name))
+		file := path.Join(folder, p.nameSecretFile(r.Name))
 		switch {
 		case r.PagerDuty != nil:
-			out.PagerDuty = append(out.PagerDuty, plainPagerDutyOf(r.PagerDuty, file, t))
+			out.PagerDuty = append(out.PagerDuty, buildPlainPagerDuty(r.PagerDuty, file, t))
 		case r.Slack != nil:
 			out.Slack = append(out.Slack, plainSlack{APIURLFile: file, Channel: r.Slack.Channel, SendResolved: true,
-				Title: t.title(), TitleLink: ofWorst("runbook_url"), Text: text})
+				Title: t.formatTitle(), TitleLink: formatWorst("runbook_url"), Text: text})
 		case r.Webhook != nil:
 			out.Webhook = append(out.Webhook, plainWebhook{URLFile: file, SendResolved: true})
 		case r.Email != nil:
 			mail := plainEmail{To: r.Email.To, From: r.Email.From, Smarthost: r.Email.Smarthost, Text: text,
-				AuthUsername: r.Email.Username, Headers: map[string]string{"Subject": t.title()},
+				AuthUsername: r.Email.Username, Headers: map[string]string{"Subject": t.formatTitle()},
 				SendResolved: true}
 			if r.Email.Password != nil {
 				mail.AuthPasswordFile = file
@@ -218,11 +219,11 @@ func (p Policy) plainReceiver(t target, folder string) plainReceiver {
 	return out
 }
 
-func plainPagerDutyOf(r *v1alpha1.PagerDutyReceiver, file string, t target) plainPagerDuty {
-	out := plainPagerDuty{RoutingKeyFile: file, URL: r.URL, Description: t.incidentTitle(), Severity: t.severity,
+func buildPlainPagerDuty(r *v1alpha1.PagerDutyReceiver, file string, t target) plainPagerDuty {
+	out := plainPagerDuty{RoutingKeyFile: file, URL: r.URL, Description: t.formatIncidentTitle(), Severity: t.severity,
 		Class: class, Component: component, Group: groupName, Source: source, Client: client,
-		ClientURL: ofWorst("dashboard_url"), Details: map[string]string{}}
-	for _, d := range details() {
+		ClientURL: formatWorst("dashboard_url"), Details: map[string]string{}}
+	for _, d := range listDetails() {
 		out.Details[d.name] = d.text
 	}
 	for _, l := range links {
@@ -231,12 +232,13 @@ func plainPagerDutyOf(r *v1alpha1.PagerDutyReceiver, file string, t target) plai
 	return out
 }
 
-// links are those of an incident.
-var links = []detail{{"Runbook", ofWorst("runbook_url")}, {"Dashboard", ofWorst("dashboard_url")}}
+// links are the links of an incident.
+var links = []detail{{"Runbook", formatWorst("runbook_url")}, {"Dashboard", formatWorst("dashboard_url")}}
 
-func (p Policy) plainHours() plainInterval {
-	out := plainInterval{Name: p.hours()}
-	for _, r := range hoursOf(p.Spec.Tickets.Hours) {
+// buildPlainHours returns the interval of the hours of tickets.
+func (p Policy) buildPlainHours() plainInterval {
+	out := plainInterval{Name: p.hoursName()}
+	for _, r := range splitHours(p.Spec.Tickets.Hours) {
 		out.Intervals = append(out.Intervals, plainTime{Times: []plainTimes{{r.start, r.end}}, Weekdays: r.days,
 			Location: p.Spec.Tickets.Hours.TimeZone})
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Operator is what routes depend on of an operator.
+// Operator contains the properties of an operator that routes depend on.
 type Operator struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Team of its OperatorSLO.
+	// Team is the team of its OperatorSLO.
 	Team string `json:"team,omitempty"`
-	// Critical tells that its OperatorSLO has criticality Critical.
+	// Critical is true if its OperatorSLO has the criticality Critical.
 	Critical bool `json:"critical,omitempty"`
 }
 
@@ -26,17 +26,17 @@ type Operator struct {
 type Policy struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Generation of the PagingPolicy that this is.
+	// Generation is the generation of the PagingPolicy.
 	Generation int64                     `json:"generation"`
 	Spec       v1alpha1.PagingPolicySpec `json:"spec"`
-	// Operators are sorted by namespace and name; nil before they were assigned.
+	// Operators are sorted by namespace and name. Nil before Assign.
 	Operators []Operator `json:"operators"`
 }
 
-// IsFleet tells whether the policy routes what no other one does.
+// IsFleet reports whether the policy routes all alerts that no other policy routes.
 func (p Policy) IsFleet() bool { return p.Spec.Scope == v1alpha1.PagingFleet }
 
-// Selects tells whether a policy with the scope Namespace names an operator.
+// Selects reports whether a policy with the scope Namespace selects an operator.
 func (p Policy) Selects(op Operator) bool {
 	s := p.Spec
 	return !p.IsFleet() && op.Namespace == p.Namespace &&
@@ -44,18 +44,18 @@ func (p Policy) Selects(op Operator) bool {
 		(len(s.Teams) == 0 || slices.Contains(s.Teams, op.Team))
 }
 
-// pagesAlone tells whether an operator pages for a failure on one cluster.
-func (p Policy) pagesAlone(op Operator) bool {
+// hasSingleClusterPages reports whether an operator pages for a failure on one cluster.
+func (p Policy) hasSingleClusterPages(op Operator) bool {
 	switch p.Spec.SingleCluster {
 	case v1alpha1.SingleClusterAll:
 		return true
 	case v1alpha1.SingleClusterNone:
 		return false
 	}
-	return op.Critical
+	return op.Critical // SingleClusterCritical, which is the default
 }
 
-// SecretFormat is what the value of a Secret has to look like.
+// SecretFormat is the required format of a Secret's value.
 type SecretFormat string
 
 // Formats of Secrets.
@@ -70,19 +70,19 @@ const (
 
 // SecretUse is a key of a Secret that a policy refers to.
 type SecretUse struct {
-	// Of is the field that refers to it, such as receivers[oncall].
-	Of string
+	// Field is the field that refers to it, such as receivers[oncall].
+	Field string
 	v1alpha1.SecretKey
 	Format SecretFormat
-	// File is its name beside a plain configuration.
+	// File is its file name next to a plain configuration.
 	File string
 }
 
-// Secrets are those that a policy refers to.
+// Secrets returns the keys of Secrets that a policy refers to.
 func (p Policy) Secrets() []SecretUse {
 	var out []SecretUse
 	for _, r := range p.Spec.Receivers {
-		use := SecretUse{Of: "receivers[" + r.Name + "]", File: p.secretFile(r.Name)}
+		use := SecretUse{Field: "receivers[" + r.Name + "]", File: p.nameSecretFile(r.Name)}
 		switch {
 		case r.PagerDuty != nil:
 			use.SecretKey, use.Format = r.PagerDuty.RoutingKey, FormatRoutingKey
@@ -98,33 +98,33 @@ func (p Policy) Secrets() []SecretUse {
 		out = append(out, use)
 	}
 	if h := p.Spec.Heartbeat; h != nil {
-		out = append(out, SecretUse{Of: "heartbeat", SecretKey: h.URL, Format: FormatURL, File: p.secretFile("")})
+		out = append(out, SecretUse{Field: "heartbeat", SecretKey: h.URL, Format: FormatURL,
+			File: p.nameSecretFile("")})
 	}
 	return out
 }
 
 // PagerDutyUse is a service of PagerDuty that a receiver of a configuration notifies.
 type PagerDutyUse struct {
-	// Namespace of the Secret with the routing key.
+	// Namespace is the namespace of the Secret with the routing key.
 	Namespace string
 	SecretUse
-	// URL of the Events API. Empty: PagerDuty's.
+	// URL is the URL of the Events API. Empty: PagerDuty's default.
 	URL string
 }
 
-// PagerDuty are the services that a receiver notifies, by the receiver's name in a
-// configuration that was made of the policies. prometheus-operator puts a namespace and
-// the name of an object before it.
-func PagerDuty(policies []Policy, receiver string) []PagerDutyUse {
+// ListPagerDutyUses returns the services that a receiver notifies. receiver is its name in a configuration that
+// was made from the policies; prometheus-operator adds a namespace and the name of an object as a prefix.
+func ListPagerDutyUses(policies []Policy, receiver string) []PagerDutyUse {
 	var out []PagerDutyUse
 	for _, p := range policies {
-		for _, t := range p.targets() {
+		for _, t := range p.listTargets() {
 			if t.name != receiver && !strings.HasSuffix(receiver, "/"+t.name) {
 				continue
 			}
 			for _, use := range p.Secrets() {
 				i := slices.IndexFunc(t.receivers, func(r v1alpha1.PagingReceiver) bool {
-					return r.PagerDuty != nil && p.secretFile(r.Name) == use.File
+					return r.PagerDuty != nil && p.nameSecretFile(r.Name) == use.File
 				})
 				if i >= 0 {
 					out = append(out, PagerDutyUse{Namespace: p.Namespace, SecretUse: use,
@@ -136,18 +136,16 @@ func PagerDuty(policies []Policy, receiver string) []PagerDutyUse {
 	return out
 }
 
-// What the hub keeps of the policies that are in force, beside the configuration that it
-// makes of them.
+// Names of the data that the hub stores about the policies in force, together with their configuration.
 const (
-	// SecretName is the Secret with the configuration, the secrets that it reads, and
-	// the policies that are in force.
+	// SecretName is the Secret with the configuration, the secrets that it reads, and the policies in force.
 	SecretName = "bellwether-alertmanager"
-	// PoliciesFile is its key of the policies that are in force.
+	// PoliciesFile is the key of the Secret with the policies in force.
 	PoliciesFile = "policies.json"
 )
 
-// InForce are the policies that were in force when the Secret was written; none if it has
-// never been.
+// InForce returns the policies that were in force when the Secret
+// was written. It returns nil if the Secret was never written.
 func InForce(data map[string][]byte) ([]Policy, error) {
 	text, known := data[PoliciesFile]
 	if !known {
@@ -160,9 +158,9 @@ func InForce(data map[string][]byte) ([]Policy, error) {
 	return out, nil
 }
 
-// secretFile is the name of the file with the secret of a receiver, or of the
-// heartbeat. Names of objects have no underscores, so that no two are the same.
-func (p Policy) secretFile(receiver string) string {
+// nameSecretFile returns the name of the file with the secret of a receiver, or of the heartbeat
+// if receiver is empty. Names of objects contain no underscores, so the file names are unique.
+func (p Policy) nameSecretFile(receiver string) string {
 	name := "secret_" + p.Namespace + "_" + p.Name
 	if receiver == "" {
 		return name

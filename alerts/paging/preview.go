@@ -6,6 +6,7 @@ package paging
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/prometheus/alertmanager/alert"
@@ -14,7 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Event is what PagerDuty is sent of an incident. It has no routing key.
+// Event is the content that PagerDuty receives about an incident. It has no routing key.
 type Event struct {
 	Incident
 	Summary   string            `json:"summary"`
@@ -33,9 +34,8 @@ type Firing struct {
 	Since               time.Time
 }
 
-// Preview is what Alertmanager would send to PagerDuty of these alerts, which are of
-// one group: one event for each receiver with PagerDuty. The texts are made by
-// Alertmanager's own templates. A group without such a receiver has none.
+// Preview returns the events that Alertmanager would send to PagerDuty about alerts of one group: one event for each
+// PagerDuty receiver. Alertmanager's own templates make the texts. There are no events if there is no such receiver.
 func (r *Router) Preview(alerts []Firing) ([]Event, error) {
 	if len(alerts) == 0 {
 		return nil, nil
@@ -44,12 +44,12 @@ func (r *Router) Preview(alerts []Firing) ([]Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load templates of Alertmanager: %w", err)
 	}
-	templates.ExternalURL = &url.URL{} // no text of ours has it
+	templates.ExternalURL = &url.URL{} // no text of Bellwether uses it
 	var out []Event
 	for _, in := range r.Incidents(alerts[0].Labels) {
-		data := templates.Data(in.Receiver, labelSet(in.Labels), nil, "", toAlertmanager(alerts)...)
+		data := templates.Data(in.Receiver, toLabelSet(in.Labels), nil, "", toAlertmanager(alerts)...)
 		for _, c := range r.receivers[in.Receiver].PagerdutyConfigs {
-			e, err := render(templates, data, c)
+			e, err := renderEvent(templates, data, c)
 			if err != nil {
 				return nil, fmt.Errorf("receiver %s: %w", in.Receiver, err)
 			}
@@ -60,7 +60,43 @@ func (r *Router) Preview(alerts []Firing) ([]Event, error) {
 	return out, nil
 }
 
-func labelSet(from map[string]string) model.LabelSet {
+// IncidentPreview is an incident that alerts would open, with the events that PagerDuty would receive.
+type IncidentPreview struct {
+	Incident
+	Events []Event `json:"events,omitempty"`
+}
+
+// PreviewIncidents returns the incidents that alerts of one group would open: one for each receiver.
+func (r *Router) PreviewIncidents(alerts []Firing) ([]IncidentPreview, error) {
+	events, err := r.Preview(alerts)
+	if err != nil || len(alerts) == 0 {
+		return nil, err
+	}
+	var out []IncidentPreview
+	for _, opened := range r.Incidents(alerts[0].Labels) {
+		incident := IncidentPreview{Incident: opened}
+		for _, e := range events {
+			if e.Receiver == opened.Receiver {
+				incident.Events = append(incident.Events, e)
+			}
+		}
+		out = append(out, incident)
+	}
+	return out, nil
+}
+
+// SelectNotifying returns the incidents that notify a user, or all incidents if none does. With prometheus-operator an
+// alert passes the routes of each policy, and the receiver of a policy that is not about the alert notifies no user.
+func SelectNotifying(incidents []IncidentPreview) []IncidentPreview {
+	isSilent := func(incident IncidentPreview) bool { return len(incident.Notifies) == 0 }
+	notifying := slices.DeleteFunc(slices.Clone(incidents), isSilent)
+	if len(notifying) == 0 {
+		return incidents
+	}
+	return notifying
+}
+
+func toLabelSet(from map[string]string) model.LabelSet {
 	out := model.LabelSet{}
 	for name, value := range from {
 		out[model.LabelName(name)] = model.LabelValue(value)
@@ -73,36 +109,38 @@ func toAlertmanager(alerts []Firing) []*alert.Alert {
 	for _, a := range alerts {
 		out = append(
 			out,
-			&alert.Alert{Alert: model.Alert{Labels: labelSet(a.Labels), Annotations: labelSet(a.Annotations),
+			&alert.Alert{Alert: model.Alert{Labels: toLabelSet(a.Labels), Annotations: toLabelSet(a.Annotations),
 				StartsAt: a.Since}},
 		)
 	}
 	return out
 }
 
-// render makes the texts of an event as Alertmanager's notifier does, which cuts the
-// summary at 1,024 characters.
-func render(templates *template.Template, data *template.Data, c *pagerduty.PagerdutyConfig) (Event, error) {
+// renderEvent renders the texts of an event as Alertmanager's notifier
+// does, except that the notifier cuts the summary at 1,024 characters.
+func renderEvent(templates *template.Template, data *template.Data, c *pagerduty.PagerdutyConfig) (Event, error) {
 	var failed error
-	text := func(of string) string {
-		out, err := templates.ExecuteTextString(of, data)
+	renderText := func(source string) string {
+		out, err := templates.ExecuteTextString(source, data)
 		if err != nil && failed == nil {
-			failed = fmt.Errorf("template %q: %w", of, err)
+			failed = fmt.Errorf("template %q: %w", source, err)
 		}
 		return out
 	}
-	e := Event{Summary: text(c.Description), Severity: text(c.Severity), Source: text(c.Source), Class: text(c.Class),
-		Component: text(c.Component), Group: text(c.Group), Details: map[string]string{}, Links: map[string]string{}}
-	for name, of := range c.Details {
-		if of, ok := of.(string); ok {
-			if value := text(of); value != "" {
-				e.Details[name] = value
+	e := Event{Summary: renderText(c.Description), Severity: renderText(c.Severity), Source: renderText(c.Source),
+		Class:     renderText(c.Class),
+		Component: renderText(c.Component), Group: renderText(c.Group),
+		Details: map[string]string{}, Links: map[string]string{}}
+	for name, value := range c.Details {
+		if source, ok := value.(string); ok {
+			if text := renderText(source); text != "" {
+				e.Details[name] = text
 			}
 		}
 	}
 	for _, l := range c.Links {
-		if href := text(l.Href); href != "" {
-			e.Links[text(l.Text)] = href
+		if href := renderText(l.Href); href != "" {
+			e.Links[renderText(l.Text)] = href
 		}
 	}
 	return e, failed

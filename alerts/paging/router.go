@@ -19,13 +19,13 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Router says where a configuration of Alertmanager sends alerts.
+// Router computes the routes of alerts in a configuration of Alertmanager.
 type Router struct {
 	root      *dispatch.Route
 	receivers map[string]config.Receiver
 }
 
-// NewRouter reads a configuration, Bellwether's or anybody's.
+// NewRouter reads a configuration, of Bellwether or of another source.
 func NewRouter(text []byte) (*Router, error) {
 	c, err := config.Load(string(text))
 	if err != nil {
@@ -42,34 +42,31 @@ func NewRouter(text []byte) (*Router, error) {
 type Incident struct {
 	// Receiver is its name in the configuration.
 	Receiver string `json:"receiver"`
-	// Notifies are the kinds of notification, such as pagerduty, sorted. Empty: nobody
-	// is notified.
+	// Notifies are the kinds of notification, such as pagerduty, sorted. Empty: no user is notified.
 	Notifies []string `json:"notifies"`
-	// Labels are those that the alerts of the group have in common.
+	// Labels are the labels that all alerts of the group have in common.
 	Labels map[string]string `json:"labels"`
 	// DedupKey is PagerDuty's key of the incident.
 	DedupKey string `json:"dedupKey"`
 	// Hours are the names of the intervals in which notifications are sent.
 	Hours []string `json:"hours,omitempty"`
-	// Repeat is how long after a notification Alertmanager sends it again if nothing has
-	// changed.
+	// Repeat is the time after which Alertmanager repeats a notification if nothing has changed.
 	Repeat time.Duration `json:"-"`
 }
 
-// Incidents are the groups that an alert with these labels belongs to: one for each
-// route that it takes.
+// Incidents returns the groups that an alert with these labels belongs to: one group for each route that matches.
 func (r *Router) Incidents(labels map[string]string) []Incident {
 	set := model.LabelSet{}
 	for name, value := range labels {
-		if value != "" {
+		if value != "" { // an empty label equals no label
 			set[model.LabelName(name)] = model.LabelValue(value)
 		}
 	}
 	var out []Incident
 	for _, route := range r.root.Match(set) {
-		group := groupOf(route, set)
+		group := selectGroupLabels(route, set)
 		key := notify.Key(route.Key() + ":" + group.String())
-		in := Incident{Receiver: route.RouteOpts.Receiver, Notifies: r.notifies(route.RouteOpts.Receiver),
+		in := Incident{Receiver: route.RouteOpts.Receiver, Notifies: r.listIntegrations(route.RouteOpts.Receiver),
 			Labels: map[string]string{}, DedupKey: key.Hash(), Hours: route.RouteOpts.ActiveTimeIntervals,
 			Repeat: route.RouteOpts.RepeatInterval}
 		for name, value := range group {
@@ -80,8 +77,8 @@ func (r *Router) Incidents(labels map[string]string) []Incident {
 	return out
 }
 
-// groupOf are the labels that a route groups by, as Alertmanager's dispatcher has them.
-func groupOf(route *dispatch.Route, labels model.LabelSet) model.LabelSet {
+// selectGroupLabels returns the labels that a route groups by, as Alertmanager's dispatcher computes them.
+func selectGroupLabels(route *dispatch.Route, labels model.LabelSet) model.LabelSet {
 	group := model.LabelSet{}
 	for name, value := range labels {
 		if _, grouped := route.RouteOpts.GroupBy[name]; grouped || route.RouteOpts.GroupByAll {
@@ -91,22 +88,24 @@ func groupOf(route *dispatch.Route, labels model.LabelSet) model.LabelSet {
 	return group
 }
 
-// notifies are the kinds of notification of a receiver.
-func (r *Router) notifies(name string) []string {
+// listIntegrations returns the kinds of notification of a receiver.
+func (r *Router) listIntegrations(name string) []string {
 	return slices.Sorted(maps.Keys(r.Integrations(name)))
 }
 
-// Integrations counts the notifications of a receiver, by their kind, such as pagerduty.
+// Integrations counts the notifications of a receiver by their kind, such as pagerduty.
 func (r *Router) Integrations(receiver string) map[string]int {
-	of := r.receivers[receiver]
+	found := r.receivers[receiver]
 	counts := map[string]int{
-		"pagerduty": len(of.PagerdutyConfigs), "slack": len(of.SlackConfigs), "webhook": len(of.WebhookConfigs),
-		"email": len(of.EmailConfigs), "opsgenie": len(of.OpsGenieConfigs), "discord": len(of.DiscordConfigs),
-		"victorops": len(of.VictorOpsConfigs), "msteams": len(of.MSTeamsConfigs) + len(of.MSTeamsV2Configs),
-		"telegram": len(of.TelegramConfigs), "pushover": len(of.PushoverConfigs), "sns": len(of.SNSConfigs),
-		"webex": len(of.WebexConfigs), "jira": len(of.JiraConfigs), "rocketchat": len(of.RocketchatConfigs),
-		"wechat": len(of.WechatConfigs), "incidentio": len(of.IncidentioConfigs),
-		"mattermost": len(of.MattermostConfigs),
+		"pagerduty": len(found.PagerdutyConfigs), "slack": len(found.SlackConfigs),
+		"webhook": len(found.WebhookConfigs), "email": len(found.EmailConfigs),
+		"opsgenie": len(found.OpsGenieConfigs), "discord": len(found.DiscordConfigs),
+		"victorops": len(found.VictorOpsConfigs),
+		"msteams":   len(found.MSTeamsConfigs) + len(found.MSTeamsV2Configs),
+		"telegram":  len(found.TelegramConfigs), "pushover": len(found.PushoverConfigs),
+		"sns": len(found.SNSConfigs), "webex": len(found.WebexConfigs), "jira": len(found.JiraConfigs),
+		"rocketchat": len(found.RocketchatConfigs), "wechat": len(found.WechatConfigs),
+		"incidentio": len(found.IncidentioConfigs), "mattermost": len(found.MattermostConfigs),
 	}
 	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
 	return counts
@@ -115,22 +114,22 @@ func (r *Router) Integrations(receiver string) map[string]int {
 // Alert is an alert that rules can make.
 type Alert struct {
 	Name, Severity, Scope string
-	// Labels of an example.
+	// Labels are the labels of an example.
 	Labels map[string]string
 }
 
-// Alerts are those that rules make, once for each name, severity and operator. Alerts
-// about an operator are taken for each of these.
+// Alerts returns the alerts that rules can make, one for each name, severity and
+// operator. Alerts about an operator are repeated for each of the operators.
 func Alerts(groups []monitoringv1.RuleGroup, operators []Operator) []Alert {
 	var out []Alert
-	seen := map[string]bool{}
+	added := map[string]bool{}
 	add := func(a Alert) {
 		id := strings.Join(
 			[]string{a.Name, a.Severity, a.Labels[series.OperatorNamespace], a.Labels[series.Operator]},
 			"/",
 		)
-		if !seen[id] {
-			seen[id] = true
+		if !added[id] {
+			added[id] = true
 			out = append(out, a)
 		}
 	}
@@ -141,7 +140,7 @@ func Alerts(groups []monitoringv1.RuleGroup, operators []Operator) []Alert {
 			}
 			a := Alert{Name: rule.Alert, Severity: rule.Labels[series.Severity], Scope: rule.Labels[series.Scope]}
 			base := map[string]string{"alertname": a.Name, series.Severity: a.Severity, series.Scope: a.Scope}
-			for _, labels := range examples(a.Scope, base, operators) {
+			for _, labels := range buildExamples(a.Scope, base, operators) {
 				add(Alert{Name: a.Name, Severity: a.Severity, Scope: a.Scope, Labels: labels})
 			}
 		}
@@ -149,40 +148,21 @@ func Alerts(groups []monitoringv1.RuleGroup, operators []Operator) []Alert {
 	return out
 }
 
-// examples are the labels of alerts with a scope.
-func examples(scope string, base map[string]string, operators []Operator) []map[string]string {
-	with := func(further map[string]string) map[string]string {
-		out := maps.Clone(base)
-		maps.Copy(out, further)
-		return out
-	}
-	switch scope {
-	case series.ScopeFleet:
-		return []map[string]string{base}
-	case series.ScopeCluster:
-		return []map[string]string{with(map[string]string{series.Cluster: "example"})}
+// buildExamples returns example labels of alerts with a scope: one for each operator, if alerts are about an operator.
+func buildExamples(scope string, base map[string]string, operators []Operator) []map[string]string {
+	example := Subject{SLI: "available", Version: "1.0.0", Cluster: "example"}
+	if !isAboutOperator(scope) {
+		return []map[string]string{example.addLabels(base, scope)}
 	}
 	var out []map[string]string
 	for _, op := range operators {
-		of := map[string]string{
-			series.OperatorNamespace: op.Namespace,
-			series.Operator:          op.Name,
-			series.SLI:               "available",
-		}
-		if op.Team != "" {
-			of[series.Team] = op.Team
-		}
-		if scope == series.ScopeOperator {
-			of[series.Cluster] = "example"
-		} else {
-			of[series.Version] = "1.0.0"
-		}
-		out = append(out, with(of))
+		example.Operator = op
+		out = append(out, example.addLabels(base, scope))
 	}
 	return out
 }
 
-// Unrouted are the alerts that reach nobody. A heartbeat may.
+// Unrouted returns the alerts that reach no user. Heartbeats are not included, because they may be unrouted.
 func (r *Router) Unrouted(alerts []Alert) []Alert {
 	return slices.DeleteFunc(slices.Clone(alerts), func(a Alert) bool {
 		return a.Severity == series.Heartbeat || slices.ContainsFunc(r.Incidents(a.Labels), func(in Incident) bool {

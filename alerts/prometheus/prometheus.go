@@ -1,9 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prometheus is the client of a Prometheus that hub and command line
-// share: it reads the rules that are loaded, and evaluates queries. It decides
-// nothing.
+// Package prometheus is the client of a Prometheus for the hub and the command
+// line: it reads the loaded rules and evaluates queries. It makes no decisions.
 package prometheus
 
 import (
@@ -18,27 +17,27 @@ import (
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
-	"github.com/bellwether-dev/bellwether/outbound"
+	"github.com/bellwether-dev/bellwether/internal/outbound"
 )
 
-// ErrAddress says that the URL of an Endpoint cannot be used.
+// ErrAddress is wrapped by errors about an invalid URL of an Endpoint.
 var ErrAddress = errors.New("invalid address of Prometheus")
 
 // Endpoint is a Prometheus, or another server with its API.
 type Endpoint struct {
 	// URL of the API, without /api/v1.
 	URL string
-	// TokenFile has a bearer token, which is read again when the file changes, and
-	// CAFile the certificates of the authority that signed the server's. Empty: no
-	// token, and the authorities of the system.
+	// TokenFile has a bearer token, which is read again when the file changes. CAFile has the certificates of
+	// the authority that signed the server's certificate. Empty: no token, and the authorities of the system.
 	TokenFile, CAFile string
-	// Patience is how long to wait for a sign of life of the server: an answer, or one to a query that costs nothing. A
-	// query of a server that lives may take as long as its context permits. After a server has given no sign of life
-	// once, further requests of the client fail at once. 0: as long as the context of each request permits.
+	// Patience is how long to wait for a response of the server, either to the request itself
+	// or to a cheap test query. While the server answers test queries, only the context of a
+	// request limits its duration. After the server has once not responded, further requests
+	// of the client fail at once. 0: only the context of each request limits the wait.
 	Patience time.Duration
 }
 
-// maxAnswer is more than the rules of a large fleet, or a sample of each of its SLIs.
+// maxAnswer is larger than the rules of a large fleet, or a sample of each of its SLIs, in bytes.
 const maxAnswer = 64 << 20
 
 // Client evaluates queries of one Prometheus.
@@ -48,8 +47,7 @@ type Client struct {
 	Address string
 }
 
-// Client makes a client. It does not connect yet. An error about the URL wraps
-// ErrAddress.
+// Client returns a client without connecting. An error about the URL wraps ErrAddress.
 func (e Endpoint) Client() (*Client, error) {
 	address, err := url.Parse(e.URL)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
@@ -60,9 +58,10 @@ func (e Endpoint) Client() (*Client, error) {
 		return nil, fmt.Errorf("connect to Prometheus: %w", err)
 	}
 	if e.Patience > 0 {
-		transport = outbound.Patient(transport, e.Patience, address.JoinPath("api/v1/query").String()+"?query=1")
+		transport = outbound.NewPatientTransport(transport, e.Patience,
+			address.JoinPath("api/v1/query").String()+"?query=1")
 	}
-	client, err := api.NewClient(api.Config{Address: e.URL, Client: outbound.Client(transport, maxAnswer)})
+	client, err := api.NewClient(api.Config{Address: e.URL, Client: outbound.NewClient(transport, maxAnswer)})
 	if err != nil {
 		return nil, fmt.Errorf("make client of Prometheus: %w", err)
 	}
@@ -81,14 +80,13 @@ func (c *Client) Rules(ctx context.Context) (prometheus.RulesResult, error) {
 	return rules, nil
 }
 
-// Retention returns after how long Prometheus deletes samples; 0 if only their size
-// is limited.
+// Retention returns how long Prometheus keeps samples. It returns 0 if only their size is limited.
 func (c *Client) Retention(ctx context.Context) (time.Duration, error) {
 	info, err := c.api.Runtimeinfo(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the retention of Prometheus at %s: %w", c.Address, err)
 	}
-	// It is a duration, a size, or both as in "15d or 10GiB".
+	// The value is a duration, a size, or both as in "15d or 10GiB".
 	first, _, _ := strings.Cut(info.StorageRetention, " ")
 	retention, err := model.ParseDuration(first)
 	if err != nil {
@@ -110,9 +108,8 @@ func (c *Client) Query(ctx context.Context, query string, at time.Time) (model.V
 	return vector, nil
 }
 
-// Evaluate evaluates a query and returns its result, of whatever type. It fails
-// where Prometheus warns, as it does of results that are not complete. Prometheus
-// itself gives up after the timeout too.
+// Evaluate evaluates a query and returns its result of any type. It returns an error if Prometheus returns
+// a warning, such as for incomplete results. The timeout also limits the evaluation in Prometheus.
 func (c *Client) Evaluate(ctx context.Context, query string, at time.Time, timeout time.Duration) (model.Value,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -16,20 +16,20 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// What Check finds.
+// Errors that Check returns.
 var (
-	// ErrNoLink says that an alert has no link, or one that is no template of a URL.
+	// ErrNoLink means that an alert has no link, or a link that is not a template of a URL.
 	ErrNoLink = errors.New("no runbook")
-	// ErrNoPage says that the page that an alert links to does not exist, or is another alert's.
+	// ErrNoPage means that the page of a link does not exist, or is the page of another alert.
 	ErrNoPage = errors.New("no such runbook")
-	// ErrNoSection says that a page has no section about the SLI of an alert.
+	// ErrNoSection means that a page has no section about the SLI of an alert.
 	ErrNoSection = errors.New("no such section of the runbook")
 )
 
-// Check says which alerts of rules have no runbook, joined: each needs a link, whatever
-// SLI it is about. Of links to slo.DefaultRunbooks the page and the section have to
-// exist. Other links only have to be URLs, since nothing is read over the network. An
-// operator's link of its own, which a template chooses, is not looked at.
+// Check returns the joined errors of alerts without a valid runbook. Each alert needs a link
+// for every SLI that it can be about. For links to slo.DefaultRunbooks, the page and the
+// section must exist. Other links must only be URLs, because Check does not access the
+// network. Links that operators define themselves, which a template chooses, are not checked.
 func Check(groups []monitoringv1.RuleGroup) error {
 	var errs []error
 	for _, g := range groups {
@@ -37,7 +37,7 @@ func Check(groups []monitoringv1.RuleGroup) error {
 			if r.Alert == "" {
 				continue
 			}
-			for _, sli := range slisOf(r.Alert) {
+			for _, sli := range listSLIs(r.Alert) {
 				if err := checkLink(r, sli); err != nil {
 					errs = append(errs, fmt.Errorf("alert %s (%s): %w", r.Alert, r.Labels[series.Severity], err))
 				}
@@ -47,9 +47,9 @@ func Check(groups []monitoringv1.RuleGroup) error {
 	return errors.Join(errs...)
 }
 
-// slisOf are values of the label sli of an alert: those of every SLI, of probes from
-// both places, and of an own SLI. Other alerts have one that is empty.
-func slisOf(alert string) []string {
+// listSLIs returns the values of the label sli that an alert can have: every SLI, probes from both
+// vantage points, and an own SLI. For alerts that are not about an SLI it returns one empty value.
+func listSLIs(alert string) []string {
 	if !slo.IsAboutSLI(alert) {
 		return []string{""}
 	}
@@ -64,8 +64,10 @@ func slisOf(alert string) []string {
 	return out
 }
 
+// checkLink returns an error if the runbook link of an alert is invalid. sli is the SLI that the alert is about,
+// or empty. Of links to other pages than DefaultRunbooks it checks only that they are URLs.
 func checkLink(r monitoringv1.Rule, sli string) error {
-	link, err := expand(r.Annotations[slo.AnnotationRunbook], sli)
+	link, err := expandLink(r.Annotations[slo.AnnotationRunbook], sli)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoLink, err)
 	}
@@ -75,8 +77,8 @@ func checkLink(r monitoringv1.Rule, sli string) error {
 	if err := slo.CheckRunbookURL(link); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoLink, err)
 	}
-	target, ours := strings.CutPrefix(link, slo.DefaultRunbooks+"/")
-	if !ours {
+	target, isOwn := strings.CutPrefix(link, slo.DefaultRunbooks+"/")
+	if !isOwn {
 		return nil
 	}
 	file, anchor, _ := strings.Cut(target, "#")
@@ -84,15 +86,16 @@ func checkLink(r monitoringv1.Rule, sli string) error {
 	if !ok || file != r.Alert+".md" {
 		return fmt.Errorf("%w: %s", ErrNoPage, link)
 	}
-	if sli != "" && anchor != slo.SectionOf(sli) || anchor != "" && !anchors(page)[anchor] {
+	isOtherSection := sli != "" && anchor != slo.FindSection(sli)
+	if isOtherSection || anchor != "" && !listAnchors(page)[anchor] {
 		return fmt.Errorf("%w: %s, of SLI %q", ErrNoSection, link, sli)
 	}
 	return nil
 }
 
-// expand does what Prometheus does with a template of an annotation, as far as links
-// need it, for an operator without a link of its own.
-func expand(text, sli string) (string, error) {
+// expandLink expands a template of a link as Prometheus does, for an operator
+// without its own link. It supports only the functions that links use.
+func expandLink(text, sli string) (string, error) {
 	t, err := template.New("link").Option("missingkey=zero").Funcs(template.FuncMap{
 		"match": regexp.MatchString,
 		"reReplaceAll": func(pattern, replacement, text string) (string, error) {

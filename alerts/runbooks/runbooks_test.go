@@ -18,8 +18,8 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// TestEachAlertHasARunbook follows the link of each alert that rules can make, and
-// looks for pages that no alert links to.
+// TestEachAlertHasARunbook follows the link of each alert that
+// rules can make, and reports pages that no alert links to.
 func TestEachAlertHasARunbook(t *testing.T) {
 	names := map[string]bool{}
 	for variant, groups := range generate.Variants() {

@@ -3,7 +3,7 @@
 
 package series
 
-// BuildInfo is 1 for each program that runs.
+// BuildInfo is 1 for each running program.
 const BuildInfo = "bellwether_build_info"
 
 // Labels of BuildInfo.
@@ -16,7 +16,7 @@ const (
 	GoVersion = "goversion"
 )
 
-// Programs returns the series that every program exports about itself, each replica of the hub too.
+// Programs returns the series that every program exports about itself, including each replica of the hub.
 func Programs() []Series {
 	return []Series{{BuildInfo, "gauge", []string{Component, Version, Revision, GoVersion},
 		"1, with the version of the program, and the commit and the version of Go that it was built from."}}

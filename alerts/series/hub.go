@@ -5,10 +5,10 @@ package series
 
 import "slices"
 
-// Labels of the hub's series, besides those of operators. A series about a catalog
-// has the OperatorCatalog's Namespace, so it is scraped with honor_labels.
+// Labels of the hub's series, in addition to the labels of operators. A series about a
+// catalog has the OperatorCatalog's Namespace, so it must be scraped with honor_labels.
 const (
-	// State is one of a few words; each series says which.
+	// State is one of a few words, which the comment of each series lists.
 	State = "state"
 	// Phase is a RolloutPhase or a WavePhase.
 	Phase = "phase"
@@ -20,20 +20,20 @@ const (
 	Rollout = "rollout"
 	// From is the version that a rollout changes clusters from.
 	From = "from"
-	// ApprovedBy is the user name of who approved a wave of a rollout last.
+	// ApprovedBy is the name of the user who approved a wave of a rollout last.
 	ApprovedBy = "approved_by"
 	// Catalog is the OperatorCatalog's name.
 	Catalog = "catalog"
 	// Policy is the PagingPolicy's name.
 	Policy = "policy"
-	// Digest is a catalog's, with its algorithm.
+	// Digest is the digest of a catalog, with its algorithm.
 	Digest = "digest"
 	// Package is the name of a package in a catalog.
 	Package = "package"
 	// HoldReason is why clusters are not admitted now, such as WindowClosed.
 	HoldReason = "reason"
-	// Silence is the name of an AlertSilence of a Namespace, Owner who answers for it, and
-	// Cause why the hub made it: upgrade, veto or removal; empty where a person did.
+	// Silence is the name of an AlertSilence in a Namespace, and Owner is its owner. Cause is why
+	// the hub created it: upgrade, veto, removal or hibernation; empty if a person created it.
 	Silence = "silence"
 	Owner   = "owner"
 	Cause   = "cause"
@@ -43,107 +43,103 @@ const (
 	OLM        = "olm"
 )
 
-// Values of the label Kind of RolloutChangeStart. Those of rollbacks end in the same word.
+// Values of the label Kind of RolloutChangeStart. The values for rollbacks end with the same word.
 const (
 	KindRollout = "rollout"
-	// KindRollback was asked for by a person, and KindAutomaticRollback by the failure
-	// policy of the rollout that is rolled back.
+	// KindRollback is a rollback by a person, and KindAutomaticRollback
+	// by the failure policy of the rollout that is rolled back.
 	KindRollback          = "rollback"
 	KindAutomaticRollback = "automatic rollback"
 )
 
-// SeveralVersions is the label From of a rollout of clusters that ran several
-// versions, none of them more than half of the clusters.
+// SeveralVersions is the label From of a rollout whose clusters ran
+// several versions, none of them on more than half of the clusters.
 const SeveralVersions = "several versions"
 
-// Series that the hub exports. Only the leader does.
+// Series that the hub exports. Only the leader exports them.
 const (
 	// FleetClusters counts clusters by State: online, offline, hibernating, never_joined, revoked.
 	FleetClusters = "bellwether_fleet_clusters"
-	// ClusterOnline is 1 if a Cluster's agent is alive, else 0. A cluster that is silent
-	// because it hibernates has none.
+	// ClusterOnline is 1 if a Cluster's agent is alive, else 0. It
+	// is absent for a cluster that is silent because it hibernates.
 	ClusterOnline = "bellwether_fleet_cluster_online"
-	// ClusterHeartbeat is when a Cluster's agent renewed its Lease the last time,
-	// by the agent's clock. A cluster that never joined has none.
+	// ClusterHeartbeat is when a Cluster's agent last renewed its Lease,
+	// by the agent's clock. It is absent for a cluster that never joined.
 	ClusterHeartbeat = "bellwether_fleet_cluster_heartbeat_timestamp_seconds"
-	// ClusterInfo is 1 for each Cluster, with the versions of its Agent,
-	// Kubernetes and OLM.
+	// ClusterInfo is 1 for each Cluster, with the versions of its Agent, Kubernetes and OLM.
 	ClusterInfo = "bellwether_fleet_cluster_info"
 	// ClusterInstalls counts a Cluster's OperatorInstalls by State: ready, not_ready.
 	ClusterInstalls = "bellwether_fleet_cluster_installs"
 
-	// ClusterFrozenSince is since when a FleetFreeze stops changes on a Cluster. One that is not frozen has none.
+	// ClusterFrozenSince is since when a FleetFreeze stops changes
+	// on a Cluster. It is absent for a cluster that is not frozen.
 	ClusterFrozenSince = "bellwether_fleet_cluster_frozen_since_timestamp_seconds"
-	// ClusterVetoEnd is when the owner of a Cluster means to end the veto that is in
-	// force there. A cluster without a veto, or whose veto has no end, has none.
+	// ClusterVetoEnd is when the owner of a Cluster plans to end the current veto.
+	// It is absent for a cluster without a veto, or with a veto without an end.
 	ClusterVetoEnd = "bellwether_fleet_cluster_veto_end_timestamp_seconds"
 
-	// SilenceEnd is when a Silence ends that is in force.
+	// SilenceEnd is when a Silence that is in force ends.
 	SilenceEnd = "bellwether_alert_silence_end_timestamp_seconds"
 	// SilenceHiddenPages counts the firing alerts with the severity page that a Silence
-	// hides, by Operator, or by Cluster where they are about a cluster; the other labels are
-	// empty then. Those that an upgrade causes within 10 minutes are left out.
+	// hides, by Operator, or by Cluster if they are about a cluster; the other labels
+	// are then empty. Alerts that an upgrade causes in its usual time are not counted.
 	SilenceHiddenPages = "bellwether_alert_silence_hidden_pages"
 
-	// BudgetExcluded is 1 while a Silence excludes time in which an Operator is bad on a
-	// Cluster from its error budgets, with the Owner and the Reason, of which it has the
-	// beginning. Without a Cluster it is about SLIs that are not by cluster.
+	// BudgetExcluded is 1 while a Silence excludes time in which an Operator is
+	// bad on a Cluster from its error budgets, with the Owner and the beginning of
+	// the Reason. If the Cluster is empty, it is about SLIs that have no cluster.
 	BudgetExcluded = "bellwether_slo_budget_excluded"
 
-	// OperatorClusters counts the selected clusters of an Operator by State:
-	// selected, updated, ready, offline.
+	// OperatorClusters counts the selected clusters of an Operator by State: selected, updated, ready, offline.
 	OperatorClusters = "bellwether_operator_clusters"
 	// OperatorVersionClusters counts the clusters that run a Version.
 	OperatorVersionClusters = "bellwether_operator_version_clusters"
 	// OperatorReady is 1 while a ManagedOperator is Ready, else 0.
 	OperatorReady = "bellwether_operator_ready"
 
-	// SLORulesLoaded is 1 if Prometheus evaluates the rules of an Operator's
-	// objectives as they were written last, else 0; absent where the hub cannot
-	// know, because it has no Prometheus to ask.
+	// SLORulesLoaded is 1 if Prometheus evaluates the newest rules of an Operator's
+	// objectives, else 0. It is absent if the hub has no Prometheus to query.
 	SLORulesLoaded = "bellwether_slo_rules_loaded"
 	// SLOFeasible is 1 if all objectives of an Operator can work, else 0.
 	SLOFeasible = "bellwether_slo_feasible"
 
 	// RolloutAdmissionsTotal counts admissions that were written.
 	RolloutAdmissionsTotal = "bellwether_rollout_admissions_total"
-	// RolloutPhase is 1 for the Phase that an Operator's newest rollout is in.
+	// RolloutPhase is 1 for the Phase of an Operator's newest rollout.
 	RolloutPhase = "bellwether_rollout_phase"
-	// RolloutHeld counts the clusters of an Operator's newest rollout that are not
-	// admitted now, by HoldReason. A reason that holds back none has no series.
+	// RolloutHeld counts the clusters of an Operator's newest rollout that are
+	// not admitted now, by HoldReason. A reason without clusters has no series.
 	RolloutHeld = "bellwether_rollout_held_clusters"
-	// RolloutClusters counts the clusters of an Operator's newest rollout by
-	// State: pending, in_progress, succeeded, failed, deferred, removed.
+	// RolloutClusters counts the clusters of an Operator's newest rollout
+	// by State: pending, in_progress, succeeded, failed, deferred, removed.
 	RolloutClusters = "bellwether_rollout_clusters"
-	// RolloutInfo is 1 for an Operator's newest Rollout, with the Version and the
-	// Release that it brings.
+	// RolloutInfo is 1 for an Operator's newest Rollout, with the Version and the Release that it installs.
 	RolloutInfo = "bellwether_rollout_info"
-	// RolloutStart and RolloutEnd are when it started and ended; absent before.
+	// RolloutStart and RolloutEnd are when the newest rollout started and ended. Each is absent until that time.
 	RolloutStart = "bellwether_rollout_start_timestamp_seconds"
 	RolloutEnd   = "bellwether_rollout_end_timestamp_seconds"
-	// RolloutChangeStart is when an Operator's newest Rollout of each Version started.
-	// It says what the rollout changes: its Kind, the version From which most of its
-	// clusters came, the current Wave, and who approved one last (ApprovedBy). These
-	// are empty where they are not known. A value of RolloutInfo with the same Rollout
-	// tells that it is the newest of all.
+	// RolloutChangeStart is when an Operator's newest Rollout of each Version started. Its
+	// labels describe the change: its Kind, the version From which most of its clusters came,
+	// the current Wave, and who approved a wave last (ApprovedBy). They are empty if they are
+	// unknown. The rollout is the newest of all if RolloutInfo has the same Rollout.
 	RolloutChangeStart = "bellwether_rollout_change_start_timestamp_seconds"
-	// RolloutWavePhase is 1 for the Phase that each Wave of it is in.
+	// RolloutWavePhase is 1 for the Phase of each Wave of the newest rollout.
 	RolloutWavePhase = "bellwether_rollout_wave_phase"
-	// RolloutWaveClusters counts the clusters of each Wave, by State as RolloutClusters.
+	// RolloutWaveClusters counts the clusters of each Wave, by State as in RolloutClusters.
 	RolloutWaveClusters = "bellwether_rollout_wave_clusters"
-	// RolloutWaveFailed is 1 for each Wave that was judged failed, of an Operator's newest
-	// rollout of each Version, with the Release that it brings. It stays while the rollout
-	// is rolled back, until the version is rolled out again.
+	// RolloutWaveFailed is 1 for each Wave that was judged failed, of an Operator's
+	// newest rollout of each Version, with the Release that it installs. It stays
+	// while the rollout is rolled back, until the version is rolled out again.
 	RolloutWaveFailed = "bellwether_rollout_wave_failed"
 	// RolloutWaveStart is when the first cluster of a Wave was admitted, and
-	// RolloutWaveVerified when the next one became free to start; absent before.
+	// RolloutWaveVerified when the next wave could start. Each is absent until that time.
 	RolloutWaveStart    = "bellwether_rollout_wave_start_timestamp_seconds"
 	RolloutWaveVerified = "bellwether_rollout_wave_verified_timestamp_seconds"
-	// RolloutGateWaiting is since when a Gate without a verdict, and nothing else, holds
-	// a Wave back: an approval that was not given, or a measurement without data.
+	// RolloutGateWaiting is since when a Gate without a verdict is the only reason that
+	// blocks a Wave: an approval that was not given, or a measurement without data.
 	RolloutGateWaiting = "bellwether_rollout_gate_waiting_since_timestamp_seconds"
 
-	// CatalogReady is 1 while what the source has now is what is in use, else 0.
+	// CatalogReady is 1 while the current content of the source is in use, else 0.
 	CatalogReady = "bellwether_catalog_ready"
 	// CatalogInfo is 1 for each Catalog, with the Digest in use.
 	CatalogInfo = "bellwether_catalog_info"
@@ -151,31 +147,29 @@ const (
 	CatalogRead = "bellwether_catalog_read_timestamp_seconds"
 	// CatalogPackages counts the packages of a Catalog.
 	CatalogPackages = "bellwether_catalog_packages"
-	// CatalogBlocked counts the clusters that run a blocked Version. A version
-	// that nobody runs has no series.
+	// CatalogBlocked counts the clusters that run a blocked Version. A version that no cluster runs has no series.
 	CatalogBlocked = "bellwether_catalog_blocked_version_clusters"
 
-	// PagingPolicyReady is 1 while a PagingPolicy as it is now is in force, else 0.
+	// PagingPolicyReady is 1 while the newest form of a PagingPolicy is in force, else 0.
 	PagingPolicyReady = "bellwether_paging_policy_ready"
-	// PagingSelfTestPassed is 1 if each notification of the last self-test of a
-	// PagingPolicy was accepted, else 0, and PagingSelfTestTime when that ended. A policy
-	// that was not tested has none.
+	// PagingSelfTestPassed is 1 if each notification of the last self-test of a PagingPolicy was accepted, else
+	// 0. PagingSelfTestTime is when the self-test ended. Both are absent for a policy that was not tested.
 	PagingSelfTestPassed = "bellwether_paging_self_test_passed"
 	PagingSelfTestTime   = "bellwether_paging_self_test_timestamp_seconds"
-	// RolloutChangeEvents counts the change events of an Operator's rollouts, as long as
-	// these are kept. State is that of the event.
+	// RolloutChangeEvents counts the change events of an Operator's
+	// rollouts, by the State of the event, while the rollouts exist.
 	RolloutChangeEvents = "bellwether_rollout_change_events"
 )
 
 // Hub returns the series that the hub exports, with all their labels.
 func Hub() []Series {
-	catalog := func(labels ...string) []string { return append([]string{Namespace, Catalog}, labels...) }
-	return slices.Concat(ofFleet(), ofRollouts(), []Series{
-		{CatalogReady, "gauge", catalog(), "Whether what a catalog's source has now is what is in use."},
-		{CatalogInfo, "gauge", catalog(Digest), "1, with the digest of a catalog that is in use."},
-		{CatalogRead, "gauge", catalog(), "When the digest in use of a catalog was first read."},
-		{CatalogPackages, "gauge", catalog(), "Packages of a catalog."},
-		{CatalogBlocked, "gauge", catalog(Package, Version),
+	addCatalogLabels := func(labels ...string) []string { return append([]string{Namespace, Catalog}, labels...) }
+	return slices.Concat(listFleet(), listRollouts(), []Series{
+		{CatalogReady, "gauge", addCatalogLabels(), "Whether what a catalog's source has now is what is in use."},
+		{CatalogInfo, "gauge", addCatalogLabels(Digest), "1, with the digest of a catalog that is in use."},
+		{CatalogRead, "gauge", addCatalogLabels(), "When the digest in use of a catalog was first read."},
+		{CatalogPackages, "gauge", addCatalogLabels(), "Packages of a catalog."},
+		{CatalogBlocked, "gauge", addCatalogLabels(Package, Version),
 			"Clusters that run a blocked version; at most 100 versions of a catalog."},
 		{PagingPolicyReady, "gauge", []string{Namespace, Policy}, "Whether a PagingPolicy as it is now is in force."},
 		{PagingSelfTestPassed, "gauge", []string{Namespace, Policy},
@@ -186,8 +180,8 @@ func Hub() []Series {
 	})
 }
 
-// ofFleet are about clusters, silences and operators.
-func ofFleet() []Series {
+// listFleet returns the series about clusters, silences and operators.
+func listFleet() []Series {
 	return []Series{
 		{FleetClusters, "gauge", []string{State}, "Clusters of the fleet by state of their agent."},
 		{ClusterOnline, "gauge", []string{Cluster}, "Whether a cluster's agent is alive."},
@@ -216,8 +210,8 @@ func ofFleet() []Series {
 	}
 }
 
-// ofRollouts are about the rollouts of operators.
-func ofRollouts() []Series {
+// listRollouts returns the series about the rollouts of operators.
+func listRollouts() []Series {
 	return []Series{
 		{RolloutAdmissionsTotal, "counter", nil, "Admissions of a cluster to a release that were written."},
 		{RolloutPhase, "gauge", OfOperator(Phase),

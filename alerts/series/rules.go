@@ -6,7 +6,6 @@ package series
 // Hash is a digest of all rules of a file.
 const Hash = "hash"
 
-// SLORulesInfo is 1 with the Hash of the rules that are loaded, for the rules of
-// all operators, and with OperatorNamespace and Operator for those of own SLIs. The hub records it, and
-// compares it with what it wrote.
+// SLORulesInfo is 1 with the Hash of the loaded rules of all operators, and, with OperatorNamespace and Operator, of
+// the rules of own SLIs. A rule records it, and the hub compares the hash with the hash of the rules that it wrote.
 const SLORulesInfo = "bellwether:slo_rules:info"

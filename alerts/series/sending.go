@@ -5,19 +5,19 @@ package series
 
 // Series of the gate through which clusters send.
 const (
-	// RemoteWriteRequests counts requests by the Code that they were answered with.
+	// RemoteWriteRequests counts requests by the Code of the response.
 	RemoteWriteRequests = "bellwether_remote_write_requests_total"
-	// RemoteWriteSamples counts the samples of a Cluster that the store took.
+	// RemoteWriteSamples counts the samples of a Cluster that the store accepted.
 	RemoteWriteSamples = "bellwether_remote_write_samples_total"
 	// RemoteWriteRefused counts requests of a Cluster that were refused for a Reason.
 	RemoteWriteRefused = "bellwether_remote_write_refused_total"
 	// RemoteWriteSeries is how many series of a Cluster arrived within the last hour.
 	RemoteWriteSeries = "bellwether_remote_write_active_series"
-	// Code is a status of HTTP.
+	// Code is an HTTP status code.
 	Code = "code"
 )
 
-// RemoteWriteGate returns the series that the gate of remote write exports.
+// RemoteWriteGate returns the series that the remote-write gate exports.
 func RemoteWriteGate() []Series {
 	return []Series{
 		{RemoteWriteRequests, "counter", []string{Code}, "Requests, by the status of the answer."},
@@ -31,13 +31,13 @@ func RemoteWriteGate() []Series {
 const (
 	// SlicesSent counts the samples that were sent.
 	SlicesSent = "bellwether_slices_sent_samples_total"
-	// SlicesDropped counts those that were lost for a Reason.
+	// SlicesDropped counts the samples that were lost for a Reason.
 	SlicesDropped = "bellwether_slices_dropped_samples_total"
-	// SlicesWaiting is how many are to be sent.
+	// SlicesWaiting is the number of samples in the queue.
 	SlicesWaiting = "bellwether_slices_waiting_samples"
 )
 
-// SliceSender returns the series of an agent that makes slices itself, about sending them.
+// SliceSender returns the series about sending of an agent that makes slices itself.
 func SliceSender() []Series {
 	return []Series{
 		{SlicesSent, "counter", nil, "Samples that the receiver took."},

@@ -19,8 +19,8 @@ var (
 	label    = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 )
 
-// TestNames holds names to the conventions of Prometheus: exported ones have
-// underscores only, recorded ones say level, metric and operation.
+// TestNames checks names against the conventions of Prometheus: names of exported series
+// contain only underscores, and names of recorded series have the form level:metric:operation.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for name, test := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 // Causes of the hub's own silences: values of the label LabelAutomaticSilence.
@@ -24,8 +24,7 @@ const (
 	CauseVeto = "veto"
 	// CauseRemoval is a cluster that is being removed from the fleet.
 	CauseRemoval = "removal"
-	// CauseHibernation is a cluster whose machines are being stopped, are stopped, or are
-	// being started.
+	// CauseHibernation is a cluster whose machines are being stopped, are stopped, or are being started.
 	CauseHibernation = "hibernation"
 )
 
@@ -33,53 +32,51 @@ const (
 const Owner = "bellwether"
 
 const (
-	// defaultDeadline is that of a wave which is not known any more.
-	defaultDeadline = 30 * time.Minute
-	// AfterUpgrade is how long alerts may look back at an upgrade that succeeded: the short
-	// window of the quickest tiers.
+	// defaultTimeout is how long an upgrade may take if its wave has no deadline or does not exist.
+	defaultTimeout = 30 * time.Minute
+	// AfterUpgrade is how long after a successful upgrade alerts may
+	// still be caused by it: the short window of the fastest tier.
 	AfterUpgrade = 5 * time.Minute
-	// usualUpgrade is how long an upgrade usually takes. A page that is hidden for longer
-	// is told of.
+	// usualUpgrade is how long an upgrade usually takes. A page that is hidden for a longer time is reported.
 	usualUpgrade = 10 * time.Minute
-	// gathered is how far apart the admissions of upgrades are at most that have one
-	// silence. What is usual is counted from the first one.
-	gathered = 5 * time.Minute
-	// maxReason is what the API permits, as are the others.
+	// gatherWindow is the maximum time between the admissions of upgrades
+	// that share a silence. The usual time counts from the first admission.
+	gatherWindow = 5 * time.Minute
+	// maxReason, maxOperators and maxClusters are limits of the API.
 	maxReason    = 512
 	maxOperators = 100
 	maxClusters  = 100
 )
 
-// Fleet is what automatic silences are made of.
+// Fleet is the input of BuildAutomatic.
 type Fleet struct {
 	Now time.Time
-	// Namespace of the hub, for silences with the scope Fleet.
+	// Namespace is the hub's namespace, for silences with the scope Fleet.
 	Namespace string
 	// Max is how long a silence may last.
 	Max      time.Duration
 	Clusters []v1alpha1.FleetCluster
-	// Installs are, at least, all of each operator that has one which has not succeeded, or
-	// has within AfterUpgrade, and those of clusters with a veto.
+	// Installs must contain all installs of each operator that has an install which has not
+	// succeeded, or has succeeded within AfterUpgrade, and the installs of clusters with a veto.
 	Installs []v1alpha1.OperatorInstall
 	Rollouts []v1alpha1.OperatorRollout
-	// Covers tells whether a veto is about an operator.
+	// Covers reports whether a veto is about an operator.
 	Covers func(*v1alpha1.ClusterVeto, v1alpha1.OperatorReference) bool
 }
 
-// Automatic are the hub's own AlertSilences that there have to be now, and no others. It
-// leaves out those whose time is over.
+// BuildAutomatic returns all of the hub's own AlertSilences that must exist now, sorted by
+// namespace and name. AlertSilences whose time is over are not included.
 //
-//   - An upgrade that was admitted silences alerts about that operator on that cluster,
-//     until 5 minutes after it succeeded, and at most until the wave's deadline. Clusters
-//     of a wave that were admitted within 5 minutes have one AlertSilence, and 100 of them
-//     at most. It lists those whose time is not over.
-//   - A veto silences alerts about the operators that it is about, on its cluster.
-//   - A cluster that is being removed is silenced with everything on it.
-//   - A cluster that hibernates is silenced with everything on it, anew for each power state, and until the hub does
-//     not believe its source any more. Nothing is expected of one that hibernates for longer than
-//     a silence may last: the hub exports no series for it.
-func Automatic(f Fleet) []*v1alpha1.AlertSilence {
-	deadlines := deadlinesOf(f.Rollouts)
+//   - An admitted upgrade silences alerts about the operator on the cluster until 5 minutes after its success, and at
+//     most until the wave's deadline. Clusters of a wave that were admitted within 5 minutes share one AlertSilence, up
+//     to 100 clusters. It lists the clusters whose time is not over.
+//   - A veto silences alerts about its operators on its cluster.
+//   - A cluster that is being removed is silenced completely.
+//   - A cluster that hibernates is silenced completely, with a new AlertSilence for each power state, until the report
+//     of its source is too old. If it hibernates for longer than a silence may last, no data is expected from it: the
+//     hub exports no series for it.
+func BuildAutomatic(f Fleet) []*v1alpha1.AlertSilence {
+	timeouts := readTimeouts(f.Rollouts)
 	var out []*v1alpha1.AlertSilence
 	add := func(s *v1alpha1.AlertSilence) {
 		if latest := s.Spec.Start.Add(f.Max); s.Spec.End.After(latest) {
@@ -91,20 +88,20 @@ func Automatic(f Fleet) []*v1alpha1.AlertSilence {
 	}
 	operators := map[string][]v1alpha1.OperatorReference{}
 	for i := range f.Installs {
-		of := &f.Installs[i].Spec
-		operators[of.Cluster] = append(operators[of.Cluster], of.Operator)
+		spec := &f.Installs[i].Spec
+		operators[spec.Cluster] = append(operators[spec.Cluster], spec.Operator)
 	}
-	for key, installs := range upgradesOf(f.Installs) {
-		deadline, known := deadlines[key.wave]
+	for key, installs := range groupUpgrades(f.Installs) {
+		timeout, known := timeouts[key.wave]
 		if !known {
-			deadline = defaultDeadline
+			timeout = defaultTimeout
 		}
-		for _, s := range key.silences(f.Now, installs, deadline) {
+		for _, s := range key.buildSilences(f.Now, installs, timeout) {
 			add(s)
 		}
 	}
 	for i := range f.Clusters {
-		for _, s := range ofCluster(f, &f.Clusters[i], operators[f.Clusters[i].Name]) {
+		for _, s := range buildForCluster(f, &f.Clusters[i], operators[f.Clusters[i].Name]) {
 			add(s)
 		}
 	}
@@ -114,25 +111,28 @@ func Automatic(f Fleet) []*v1alpha1.AlertSilence {
 	return out
 }
 
-// ofCluster are the silences because a cluster is being removed, does not run, or refuses changes.
-func ofCluster(f Fleet, c *v1alpha1.FleetCluster, operators []v1alpha1.OperatorReference) []*v1alpha1.AlertSilence {
+// buildForCluster returns the silences of a cluster that is being removed, hibernates, or has a veto.
+func buildForCluster(f Fleet, c *v1alpha1.FleetCluster,
+	operators []v1alpha1.OperatorReference) []*v1alpha1.AlertSilence {
 	var out []*v1alpha1.AlertSilence
 	if c.DeletionTimestamp != nil {
-		out = append(out, ofRemoval(f, c))
+		out = append(out, buildForRemoval(f, c))
 	}
 	if c.Status.IsHibernating() && c.Status.Source.PowerStateSince != nil {
-		out = append(out, ofHibernation(f, c))
+		out = append(out, buildForHibernation(f, c))
 	}
 	if c.Status.Veto != nil && !c.Status.Veto.Since.IsZero() {
-		out = append(out, ofVeto(f, c, operators)...)
+		out = append(out, buildForVeto(f, c, operators)...)
 	}
 	return out
 }
 
-// wave names a wave of a rollout of a namespace.
+// wave identifies a wave of a rollout of a namespace.
 type wave struct{ namespace, rollout, wave string }
 
-func deadlinesOf(rollouts []v1alpha1.OperatorRollout) map[wave]time.Duration {
+// readTimeouts returns how long upgrades may take, by wave: the deadlines in
+// the specs of rollouts, which are durations. Waves without a deadline are omitted.
+func readTimeouts(rollouts []v1alpha1.OperatorRollout) map[wave]time.Duration {
 	out := map[wave]time.Duration{}
 	for i := range rollouts {
 		r := &rollouts[i]
@@ -145,9 +145,9 @@ func deadlinesOf(rollouts []v1alpha1.OperatorRollout) map[wave]time.Duration {
 	return out
 }
 
-// automatic is a silence of the hub's own. Names of objects that it is about have no
-// dots, so that no two have the same name.
-func automatic(namespace, name, cause, reason string, start, end time.Time) *v1alpha1.AlertSilence {
+// newAutomatic returns a silence of the hub. The names of its
+// subjects contain no dots, so that the names of silences are unique.
+func newAutomatic(namespace, name, cause, reason string, start, end time.Time) *v1alpha1.AlertSilence {
 	begin := metav1.NewTime(start.UTC())
 	return &v1alpha1.AlertSilence{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
@@ -156,17 +156,18 @@ func automatic(namespace, name, cause, reason string, start, end time.Time) *v1a
 			End: metav1.NewTime(end.UTC()), Scope: v1alpha1.SilenceNamespace, Alerts: v1alpha1.SilenceAll}}
 }
 
-// upgrade is one of an operator by a wave.
+// upgrade identifies the upgrade of an operator by a wave.
 type upgrade struct {
 	wave
 	operator string
 }
 
-func upgradesOf(installs []v1alpha1.OperatorInstall) map[upgrade][]*v1alpha1.OperatorInstall {
+// groupUpgrades groups the installs that are upgraded by operator and wave.
+func groupUpgrades(installs []v1alpha1.OperatorInstall) map[upgrade][]*v1alpha1.OperatorInstall {
 	out := map[upgrade][]*v1alpha1.OperatorInstall{}
 	for i := range installs {
 		install := &installs[i]
-		// No pod restarts where the operator is taken over as it is installed.
+		// Pods do not restart if the installed operator is taken over unchanged.
 		if a := install.Spec.Admission; a != nil && a.Previous != nil && !a.Release.AsInstalled {
 			op := install.Spec.Operator
 			key := upgrade{wave{op.Namespace, a.Rollout, a.Wave}, op.Name}
@@ -176,10 +177,11 @@ func upgradesOf(installs []v1alpha1.OperatorInstall) map[upgrade][]*v1alpha1.Ope
 	return out
 }
 
-// silences are those of an upgrade's clusters. Which clusters have one together does not
-// change when the time of one of them is over, nor when others are admitted.
-func (u upgrade) silences(now time.Time, installs []*v1alpha1.OperatorInstall,
-	deadline time.Duration) []*v1alpha1.AlertSilence {
+// buildSilences returns the silences of an upgrade's clusters: one silence for up to maxClusters clusters
+// that were admitted within gatherWindow. The groups of clusters that share a silence do not change when
+// the time of a cluster is over, or when other clusters are admitted. It sorts installs in place.
+func (u upgrade) buildSilences(now time.Time, installs []*v1alpha1.OperatorInstall,
+	timeout time.Duration) []*v1alpha1.AlertSilence {
 	slices.SortFunc(installs, func(a, b *v1alpha1.OperatorInstall) int {
 		return cmp.Or(a.Spec.Admission.AdmittedAt.Compare(b.Spec.Admission.AdmittedAt.Time),
 			cmp.Compare(a.Spec.Cluster, b.Spec.Cluster))
@@ -187,20 +189,20 @@ func (u upgrade) silences(now time.Time, installs []*v1alpha1.OperatorInstall,
 	var out []*v1alpha1.AlertSilence
 	names := map[string]int{}
 	for len(installs) > 0 {
-		first := installs[0].Spec.Admission.AdmittedAt.Time
+		firstAdmission := installs[0].Spec.Admission.AdmittedAt.Time
 		n := slices.IndexFunc(installs, func(i *v1alpha1.OperatorInstall) bool {
-			return i.Spec.Admission.AdmittedAt.Sub(first) > gathered
+			return i.Spec.Admission.AdmittedAt.Sub(firstAdmission) > gatherWindow
 		})
 		if n < 0 {
 			n = len(installs)
 		}
 		n = min(n, maxClusters)
-		// The start cannot be changed, so that it is a part of the name.
-		name := fmt.Sprintf("upgrade.%s.%s.%s.%d", u.operator, u.rollout, u.wave.wave, first.Unix())
-		if names[name]++; names[name] > 1 {
+		// The start of a silence cannot be changed, so it is a part of the name.
+		name := fmt.Sprintf("upgrade.%s.%s.%s.%d", u.operator, u.rollout, u.wave.wave, firstAdmission.Unix())
+		if names[name]++; names[name] > 1 { // more than maxClusters clusters were admitted in the same second
 			name = fmt.Sprintf("%s.%d", name, names[name])
 		}
-		if s := u.silence(now, name, installs[:n], deadline); s != nil {
+		if s := u.buildSilence(now, name, installs[:n], timeout); s != nil {
 			out = append(out, s)
 		}
 		installs = installs[n:]
@@ -208,17 +210,16 @@ func (u upgrade) silences(now time.Time, installs []*v1alpha1.OperatorInstall,
 	return out
 }
 
-// silence is that of clusters that have one together, or nil where the time of all of
-// them is over.
-func (u upgrade) silence(now time.Time, name string, installs []*v1alpha1.OperatorInstall,
-	deadline time.Duration) *v1alpha1.AlertSilence {
+// buildSilence returns the silence of a group of clusters, or nil if the time of all of them is over.
+func (u upgrade) buildSilence(now time.Time, name string, installs []*v1alpha1.OperatorInstall,
+	timeout time.Duration) *v1alpha1.AlertSilence {
 	var clusters []string
 	var end time.Time
 	for _, install := range installs {
-		if of := endOfUpgrade(install, deadline); of.After(now) {
+		if upgradeEnd := computeUpgradeEnd(install, timeout); upgradeEnd.After(now) {
 			clusters = append(clusters, install.Spec.Cluster)
-			if of.After(end) {
-				end = of
+			if upgradeEnd.After(end) {
+				end = upgradeEnd
 			}
 		}
 	}
@@ -226,50 +227,54 @@ func (u upgrade) silence(now time.Time, name string, installs []*v1alpha1.Operat
 		return nil
 	}
 	slices.Sort(clusters)
-	first := installs[0].Spec.Admission
-	reason := fmt.Sprintf("rollout %s brings clusters of wave %s to %s", u.rollout, u.wave.wave, first.Release.Version)
-	s := automatic(u.namespace, name, CauseUpgrade, reason, first.AdmittedAt.Time, end)
+	admission := installs[0].Spec.Admission
+	reason := fmt.Sprintf("rollout %s brings clusters of wave %s to %s", u.rollout, u.wave.wave,
+		admission.Release.Version)
+	s := newAutomatic(u.namespace, name, CauseUpgrade, reason, admission.AdmittedAt.Time, end)
 	s.Spec.Operators = []string{u.operator}
 	s.Spec.Clusters = &v1alpha1.SilencedClusters{Names: clusters}
 	return s
 }
 
-func endOfUpgrade(install *v1alpha1.OperatorInstall, deadline time.Duration) time.Time {
+// computeUpgradeEnd returns when the silence of an upgrade ends: when the timeout has
+// passed since the admission, or AfterUpgrade after the upgrade succeeded if that is earlier.
+func computeUpgradeEnd(install *v1alpha1.OperatorInstall, timeout time.Duration) time.Time {
 	a := install.Spec.Admission
-	end := a.AdmittedAt.Add(deadline)
+	end := a.AdmittedAt.Add(timeout)
 	if done := install.Status.SucceededAt; done != nil && install.Status.SucceededHash == a.Hash {
-		if quiet := done.Add(AfterUpgrade); quiet.Before(end) {
-			end = quiet
+		if settled := done.Add(AfterUpgrade); settled.Before(end) {
+			end = settled
 		}
 	}
 	return end
 }
 
-// ofVeto are silences of the operators on a cluster that its owner's veto is about, in
-// the operators' namespaces.
-func ofVeto(f Fleet, c *v1alpha1.FleetCluster, operators []v1alpha1.OperatorReference) []*v1alpha1.AlertSilence {
+// buildForVeto returns the silences of the operators on a cluster that
+// its owner's veto is about. They are in the operators' namespaces.
+func buildForVeto(f Fleet, c *v1alpha1.FleetCluster, operators []v1alpha1.OperatorReference) []*v1alpha1.AlertSilence {
 	v := c.Status.Veto
 	end := v.Since.Add(f.Max)
 	if v.Until != nil && v.Until.Time.Before(end) {
 		end = v.Until.Time
 	}
-	of := map[string]*v1alpha1.AlertSilence{}
+	byNamespace := map[string]*v1alpha1.AlertSilence{}
 	for _, op := range operators {
 		if !f.Covers(v, op) {
 			continue
 		}
-		if of[op.Namespace] == nil {
-			of[op.Namespace] = automatic(op.Namespace, fmt.Sprintf("veto.%s.%d", c.Name, v.Since.Unix()), CauseVeto,
+		if byNamespace[op.Namespace] == nil {
+			byNamespace[op.Namespace] = newAutomatic(op.Namespace, fmt.Sprintf("veto.%s.%d", c.Name, v.Since.Unix()),
+				CauseVeto,
 				"veto of the owner of cluster "+c.Name+": "+v.Reason, v.Since.Time, end)
-			of[op.Namespace].Spec.Clusters = &v1alpha1.SilencedClusters{Names: []string{c.Name}}
+			byNamespace[op.Namespace].Spec.Clusters = &v1alpha1.SilencedClusters{Names: []string{c.Name}}
 		}
-		of[op.Namespace].Spec.Operators = append(of[op.Namespace].Spec.Operators, op.Name)
+		byNamespace[op.Namespace].Spec.Operators = append(byNamespace[op.Namespace].Spec.Operators, op.Name)
 	}
-	out := make([]*v1alpha1.AlertSilence, 0, len(of))
-	for _, s := range of {
+	out := make([]*v1alpha1.AlertSilence, 0, len(byNamespace))
+	for _, s := range byNamespace {
 		slices.Sort(s.Spec.Operators)
 		s.Spec.Operators = slices.Compact(s.Spec.Operators)
-		if len(s.Spec.Operators) > maxOperators { // a veto names fewer: it is about all of them
+		if len(s.Spec.Operators) > maxOperators { // a veto lists fewer operators, so it is about all of them
 			s.Spec.Operators = nil
 		}
 		out = append(out, s)
@@ -277,13 +282,16 @@ func ofVeto(f Fleet, c *v1alpha1.FleetCluster, operators []v1alpha1.OperatorRefe
 	return out
 }
 
-func ofRemoval(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
-	return ofWholeCluster(f, c, CauseRemoval, "is being removed from the fleet", c.DeletionTimestamp.Time)
+func buildForRemoval(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
+	return buildForWholeCluster(f, c, CauseRemoval, "is being removed from the fleet", c.DeletionTimestamp.Time)
 }
 
-func ofHibernation(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
+// buildForHibernation returns the silence of a cluster that does not run. It ends at the latest when the hub no longer
+// relies on the reported power state.
+func buildForHibernation(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
 	source := c.Status.Source
-	s := ofWholeCluster(f, c, CauseHibernation, fmt.Sprintf("does not run: its power state is %s", source.PowerState),
+	s := buildForWholeCluster(f, c, CauseHibernation, fmt.Sprintf("does not run: its power state is %s",
+		source.PowerState),
 		source.PowerStateSince.Time)
 	if end := source.PowerStateEnd(); end != nil && end.Before(&s.Spec.End) {
 		s.Spec.End = *end
@@ -291,17 +299,18 @@ func ofHibernation(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
 	return s
 }
 
-// ofWholeCluster is about everything on a cluster.
-func ofWholeCluster(f Fleet, c *v1alpha1.FleetCluster, cause, why string, since time.Time) *v1alpha1.AlertSilence {
-	s := automatic(f.Namespace, fmt.Sprintf("%s.%s.%d", cause, c.Name, since.Unix()), cause,
-		"cluster "+c.Name+" "+why, since, since.Add(f.Max))
+// buildForWholeCluster returns a silence of all alerts about a cluster.
+func buildForWholeCluster(f Fleet, c *v1alpha1.FleetCluster, cause, reason string,
+	since time.Time) *v1alpha1.AlertSilence {
+	s := newAutomatic(f.Namespace, fmt.Sprintf("%s.%s.%d", cause, c.Name, since.Unix()), cause,
+		"cluster "+c.Name+" "+reason, since, since.Add(f.Max))
 	s.Spec.Scope = v1alpha1.SilenceFleet
 	s.Spec.Clusters = &v1alpha1.SilencedClusters{Names: []string{c.Name}}
 	return s
 }
 
-// Superfluous are the hub's own silences of all that are not wanted any more.
-func Superfluous(all []v1alpha1.AlertSilence, wanted []*v1alpha1.AlertSilence) []types.NamespacedName {
+// ListSuperfluous returns the hub's own silences among all that are not wanted.
+func ListSuperfluous(all []v1alpha1.AlertSilence, wanted []*v1alpha1.AlertSilence) []types.NamespacedName {
 	keep := map[types.NamespacedName]bool{}
 	for _, s := range wanted {
 		keep[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
@@ -316,8 +325,10 @@ func Superfluous(all []v1alpha1.AlertSilence, wanted []*v1alpha1.AlertSilence) [
 	return out
 }
 
-// IsReported tells whether pages that a silence hides are told of: always, but for those
-// that upgrades cause within their usual time.
+// IsReported reports whether pages that a silence hides are reported:
+// always, except for pages that upgrades cause within their usual time.
 func IsReported(s *v1alpha1.AlertSilence, now time.Time) bool {
-	return s.Labels[v1alpha1.LabelAutomaticSilence] != CauseUpgrade || now.Sub(start(s)) >= gathered+usualUpgrade
+	// A cluster may be admitted up to gatherWindow after the start of the silence.
+	return s.Labels[v1alpha1.LabelAutomaticSilence] != CauseUpgrade ||
+		now.Sub(readStart(s)) >= gatherWindow+usualUpgrade
 }

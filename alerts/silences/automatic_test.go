@@ -16,7 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/silences"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/rollouts/veto"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
 func install(namespace, name, cluster string, change ...func(*v1alpha1.OperatorInstall)) v1alpha1.OperatorInstall {
@@ -51,7 +51,7 @@ func vetoed(v v1alpha1.ClusterVeto) v1alpha1.FleetCluster {
 		Status: v1alpha1.FleetClusterStatus{Veto: &v}}
 }
 
-// powered is a cluster with a power state since a time before noon, and whether the hub believes it.
+// powered returns a cluster with a power state since a time before noon, and with whether the hub trusts the state.
 func powered(state v1alpha1.ClusterPowerState, before time.Duration, believed bool) v1alpha1.FleetCluster {
 	c := v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: v1alpha1.FleetClusterStatus{
 		Source: &v1alpha1.ClusterSource{PowerState: state, PowerStateSince: &metav1.Time{Time: noon.Add(-before)}}}}
@@ -59,7 +59,7 @@ func powered(state v1alpha1.ClusterPowerState, before time.Duration, believed bo
 	return c
 }
 
-// TestAutomatic says which silences the hub makes by itself, and until when after noon.
+// TestAutomatic checks the automatic silences of the hub, and their ends after noon.
 func TestAutomatic(t *testing.T) {
 	rollout := v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: "echo-2"}}
 	rollout.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "canary", Deadline: &metav1.Duration{Duration: time.Hour}}}
@@ -101,8 +101,8 @@ func TestAutomatic(t *testing.T) {
 		"removal": {install("tools", "echo", "b"), leaving, []string{"bellwether-system removal [] [a] 22h0m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := silences.Automatic(
-				silences.Fleet{Covers: veto.Covers, Now: noon, Namespace: hub, Max: silences.DefaultMax,
+			got := silences.BuildAutomatic(
+				silences.Fleet{Covers: holds.VetoCovers, Now: noon, Namespace: hub, Max: silences.DefaultMax,
 					Clusters: []v1alpha1.FleetCluster{test.cluster}, Installs: []v1alpha1.OperatorInstall{test.install},
 					Rollouts: []v1alpha1.OperatorRollout{rollout}},
 			)
@@ -124,7 +124,7 @@ func TestAutomatic(t *testing.T) {
 // ofUpgrades are the hub's silences of upgrades, as their names and how many clusters they have.
 func ofUpgrades(installs []v1alpha1.OperatorInstall) map[string]int {
 	out := map[string]int{}
-	for _, s := range silences.Automatic(silences.Fleet{Covers: veto.Covers, Now: noon, Namespace: hub,
+	for _, s := range silences.BuildAutomatic(silences.Fleet{Covers: holds.VetoCovers, Now: noon, Namespace: hub,
 		Max: silences.DefaultMax, Installs: installs}) {
 		out[s.Name] = len(s.Spec.Clusters.Names)
 	}
@@ -200,7 +200,7 @@ func TestSuperfluous(t *testing.T) {
 	own.Labels = map[string]string{v1alpha1.LabelAutomaticSilence: silences.CauseVeto}
 	kept := *own.DeepCopy()
 	kept.Name = "kept"
-	got := silences.Superfluous([]v1alpha1.AlertSilence{own, kept, silence("tools", "of-a-person")},
+	got := silences.ListSuperfluous([]v1alpha1.AlertSilence{own, kept, silence("tools", "of-a-person")},
 		[]*v1alpha1.AlertSilence{&kept})
 	if !slices.Equal(got, []types.NamespacedName{{Namespace: "tools", Name: "own"}}) {
 		t.Errorf("superfluous are %v, want tools/own", got)

@@ -20,8 +20,8 @@ import (
 
 func excluding(s *v1alpha1.AlertSilenceSpec) { s.ExcludeFromBudgets = true }
 
-// TestExclusion says when an AlertSilence that was made at noon excludes time from error budgets: with an Alertmanager
-// and without one.
+// TestExclusion checks when an AlertSilence that was created at noon
+// excludes time from error budgets, with and without an Alertmanager.
 func TestExclusion(t *testing.T) {
 	early := func(s *v1alpha1.AlertSilenceSpec) { s.Start = &metav1.Time{Time: noon.Add(-time.Hour)} }
 	for name, test := range map[string]struct {
@@ -62,7 +62,7 @@ func TestExclusion(t *testing.T) {
 	}
 }
 
-// TestExcludes says of which operators on which clusters an AlertSilence excludes time.
+// TestExcludes checks for which operators on which clusters an AlertSilence excludes time.
 func TestExcludes(t *testing.T) {
 	fleet := []v1alpha1.FleetCluster{
 		{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"site": "eu"}}},

@@ -1,13 +1,12 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package silences decides which silences Alertmanager has to have, what happens to
-// the incidents that they hide, and of which operators they exclude time from error
-// budgets. It makes the hub's own AlertSilences, for upgrades, vetoes
-// and clusters that are being removed (Automatic), and of all AlertSilences it plans what
-// to do in Alertmanager and in PagerDuty (Next).
+// Package silences decides which silences Alertmanager must have, what happens to the incidents that
+// they hide, and for which operators they exclude time from error budgets. It creates the hub's own
+// AlertSilences for upgrades, vetoes, hibernating clusters and clusters that are being removed
+// (BuildAutomatic). For all AlertSilences it plans the actions in Alertmanager and in PagerDuty (Next).
 //
-// It is pure: no client, no clock. It never touches a silence that the hub did not make.
+// It is pure: it has no client and no clock. It never changes a silence that the hub did not create.
 package silences
 
 import (
@@ -25,58 +24,58 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 // DefaultMax is how long a silence may last.
 const DefaultMax = 24 * time.Hour
 
-// By whom Alertmanager says that the hub's silences are, before the owner's name, and how
-// a comment ends that names the AlertSilence.
-const by = "bellwether: "
+// creatorPrefix precedes the owner's name in the creator of the hub's silences in
+// Alertmanager. objectPattern matches the end of their comment, which names the AlertSilence.
+const creatorPrefix = "bellwether: "
 
-var named = regexp.MustCompile(`\(AlertSilence ([^/() ]+)/([^/() ]+)\)$`)
+var objectPattern = regexp.MustCompile(`\(AlertSilence ([^/() ]+)/([^/() ]+)\)$`)
 
-// ObjectOf names the AlertSilence that a silence in Alertmanager was made of. It returns
-// false for a silence that the hub did not make.
-func ObjectOf(s alertmanager.Silence) (types.NamespacedName, bool) {
-	found := named.FindStringSubmatch(s.Comment)
-	if found == nil || !strings.HasPrefix(s.By, by) {
+// FindObject returns the AlertSilence that a silence in Alertmanager was
+// made from. It returns false for a silence that the hub did not create.
+func FindObject(s alertmanager.Silence) (types.NamespacedName, bool) {
+	found := objectPattern.FindStringSubmatch(s.Comment)
+	if found == nil || !strings.HasPrefix(s.By, creatorPrefix) {
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: found[1], Name: found[2]}, true
 }
 
-// start is when an AlertSilence begins.
-func start(s *v1alpha1.AlertSilence) time.Time {
+// readStart returns when an AlertSilence begins.
+func readStart(s *v1alpha1.AlertSilence) time.Time {
 	if s.Spec.Start != nil {
 		return s.Spec.Start.Time
 	}
 	return s.CreationTimestamp.Time
 }
 
-// Problem says why an AlertSilence is not in force although its time has not ended: a
-// reason of a condition, and a message for a person. It is zero where nothing is wrong.
+// Problem is the reason why an AlertSilence is not in force although its time has not ended:
+// a reason of a condition, and a message for a person. It is zero if there is no problem.
 type Problem struct{ Reason, Message string }
 
-// check says what is wrong with an AlertSilence itself.
-func check(in Input, s *v1alpha1.AlertSilence) Problem {
+// checkSilence returns a problem of the AlertSilence itself, or zero.
+func checkSilence(in Input, s *v1alpha1.AlertSilence) Problem {
 	if s.Spec.Scope == v1alpha1.SilenceFleet && s.Namespace != in.Namespace {
-		return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("a silence with the scope Fleet has to be in namespace "+
+		return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("a silence with the scope Fleet must be in namespace "+
 			"%s", in.Namespace)}
 	}
-	if latest := start(s).Add(in.Max); s.Spec.End.After(latest) {
+	if latest := readStart(s).Add(in.Max); s.Spec.End.After(latest) {
 		return Problem{v1alpha1.ReasonEndTooLate, fmt.Sprintf("a silence may last %s, so that spec.end may be %s at "+
 			"the latest; it is %s. The hub's flag --max-silence permits longer ones", in.Max,
 			phrase.Time(latest), phrase.Time(s.Spec.End.Time))}
 	}
-	if s.Spec.Clusters == nil {
+	if s.Spec.Clusters == nil { // all clusters
 		return Problem{}
 	}
 	if _, err := metav1.LabelSelectorAsSelector(s.Spec.Clusters.Selector); err != nil {
 		return Problem{v1alpha1.ReasonInvalidSpec, "spec.clusters.selector: " + err.Error()}
 	}
-	if len(clustersOf(s, in.Clusters)) == 0 {
+	if len(listClusters(s, in.Clusters)) == 0 {
 		return Problem{
 			v1alpha1.ReasonNoClusters,
 			"spec.clusters.selector matches no FleetCluster, so nothing is silenced",
@@ -85,8 +84,9 @@ func check(in Input, s *v1alpha1.AlertSilence) Problem {
 	return Problem{}
 }
 
-// clustersOf are the names of the clusters that a silence is about, sorted.
-func clustersOf(s *v1alpha1.AlertSilence, clusters []v1alpha1.FleetCluster) []string {
+// listClusters returns the names of the clusters that a silence
+// is about, sorted. The silence must have spec.clusters.
+func listClusters(s *v1alpha1.AlertSilence, clusters []v1alpha1.FleetCluster) []string {
 	names := slices.Clone(s.Spec.Clusters.Names)
 	if s.Spec.Clusters.Selector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(s.Spec.Clusters.Selector)
@@ -100,31 +100,30 @@ func clustersOf(s *v1alpha1.AlertSilence, clusters []v1alpha1.FleetCluster) []st
 	return slices.Compact(names)
 }
 
-// wanted is the silence that Alertmanager has to have of an AlertSilence, without an ID.
-// Its matchers are sorted by label.
-func wanted(in Input, s *v1alpha1.AlertSilence) alertmanager.Silence {
+// toAlertmanagerSilence returns the silence that Alertmanager must have for an AlertSilence, without an ID.
+func toAlertmanagerSilence(in Input, s *v1alpha1.AlertSilence) alertmanager.Silence {
 	comment := phrase.OneLine(s.Spec.Reason)
 	if s.Spec.ExcludeFromBudgets {
 		comment += "; excluded from error budgets"
 	}
-	out := alertmanager.Silence{By: by + phrase.OneLine(s.Spec.Owner),
+	out := alertmanager.Silence{By: creatorPrefix + phrase.OneLine(s.Spec.Owner),
 		Comment: fmt.Sprintf("%s (AlertSilence %s/%s)", comment, s.Namespace, s.Name),
-		Starts:  start(s).UTC(), Ends: s.Spec.End.UTC()}
+		Starts:  readStart(s).UTC(), Ends: s.Spec.End.UTC()}
 	add := func(m alertmanager.Matcher) { out.Matchers = append(out.Matchers, m) }
-	// The alert that tells of silences which hide pages is never silenced.
+	// The alert about silences that hide pages is never silenced.
 	add(alertmanager.Matcher{Name: "alertname", Value: slo.AlertSilenceHides, Negated: true})
 	add(alertmanager.Matcher{Name: "alertname", Value: "Bellwether.+", Regex: true})
 	if s.Spec.Clusters != nil {
-		add(oneOf(series.Cluster, clustersOf(s, in.Clusters)))
+		add(matchOneOf(series.Cluster, listClusters(s, in.Clusters)))
 	}
 	if len(s.Spec.Operators) > 0 {
-		add(oneOf(series.Operator, slices.Sorted(slices.Values(s.Spec.Operators))))
+		add(matchOneOf(series.Operator, slices.Sorted(slices.Values(s.Spec.Operators))))
 	}
 	if s.Spec.Scope != v1alpha1.SilenceFleet {
 		add(alertmanager.Matcher{Name: series.OperatorNamespace, Value: s.Namespace})
 	}
 	if s.Labels[v1alpha1.LabelAutomaticSilence] == CauseUpgrade {
-		// A release that is to blame pages, also if this is its only cluster.
+		// A page about a release is not silenced, even if this is the only cluster of the release.
 		add(alertmanager.Matcher{Name: series.Scope, Value: series.ScopeOperator})
 	}
 	if s.Spec.Alerts == v1alpha1.SilenceTickets {
@@ -133,8 +132,8 @@ func wanted(in Input, s *v1alpha1.AlertSilence) alertmanager.Silence {
 	return out
 }
 
-// oneOf matches values as they are.
-func oneOf(label string, values []string) alertmanager.Matcher {
+// matchOneOf returns a matcher of literal values.
+func matchOneOf(label string, values []string) alertmanager.Matcher {
 	if len(values) == 1 {
 		return alertmanager.Matcher{Name: label, Value: values[0]}
 	}
@@ -145,8 +144,8 @@ func oneOf(label string, values []string) alertmanager.Matcher {
 	return alertmanager.Matcher{Name: label, Value: strings.Join(quoted, "|"), Regex: true}
 }
 
-// isSame tells whether two silences hide the same: Alertmanager sorts matchers in its own
-// way, and cuts times to milliseconds.
+// isSame reports whether two silences are equal. The order of matchers and fractions
+// of a second are ignored, because Alertmanager sorts matchers and truncates times.
 func isSame(present, wanted alertmanager.Silence) bool {
 	if len(present.Matchers) != len(wanted.Matchers) || present.By != wanted.By || present.Comment != wanted.Comment {
 		return false
@@ -159,9 +158,9 @@ func isSame(present, wanted alertmanager.Silence) bool {
 	return present.Ends.Sub(wanted.Ends).Abs() < time.Second
 }
 
-// hides tells whether a silence selects an alert, whatever its times are. Alertmanager's
-// own expressions are anchored; what cannot be compiled selects nothing.
-func hides(s alertmanager.Silence, alert map[string]string) bool {
+// canHide reports whether a silence selects an alert, regardless of its times. Regular
+// expressions are anchored, as in Alertmanager. An invalid expression matches nothing.
+func canHide(s alertmanager.Silence, alert map[string]string) bool {
 	for _, m := range s.Matchers {
 		value := alert[m.Name]
 		matches := m.Value == value

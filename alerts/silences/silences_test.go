@@ -53,7 +53,7 @@ func newFixture(t *testing.T) *fixture {
 		policy(hub, v1alpha1.PagingFleet, paging.Operator{Namespace: "tools", Name: "echo"}),
 		policy("payments", v1alpha1.PagingNamespace, paging.Operator{Namespace: "payments", Name: "echo"}),
 	}
-	text, err := paging.Config(policies, "/etc/alertmanager/config")
+	text, err := paging.BuildConfig(policies, "/etc/alertmanager/config")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +118,8 @@ func clusters(names ...string) func(*v1alpha1.AlertSilenceSpec) {
 
 func wholeFleet(s *v1alpha1.AlertSilenceSpec) { s.Scope = v1alpha1.SilenceFleet }
 
-// hides is what Alertmanager says of an alert; matchers here are literal or lists.
-func hides(s alertmanager.Silence, a alertmanager.Alert) bool {
+// canHide reports whether Alertmanager would hide an alert. Matchers in these tests are literals or lists.
+func canHide(s alertmanager.Silence, a alertmanager.Alert) bool {
 	for _, m := range s.Matchers {
 		value := a.Labels[m.Name]
 		matches := value == m.Value
@@ -139,7 +139,7 @@ func (f *fixture) step(pass time.Duration) silences.Decision {
 	for i := range f.in.Alerts {
 		f.in.Alerts[i].SilencedBy = nil
 		for _, s := range f.in.Present {
-			if s.Ends.After(f.in.Now) && hides(s, f.in.Alerts[i]) {
+			if s.Ends.After(f.in.Now) && canHide(s, f.in.Alerts[i]) {
 				f.in.Alerts[i].SilencedBy = append(f.in.Alerts[i].SilencedBy, s.ID)
 			}
 		}
@@ -258,7 +258,7 @@ func TestWhatIsHidden(t *testing.T) {
 			f.step(0)
 			var got []string
 			for what, a := range all {
-				if slices.ContainsFunc(f.in.Present, func(s alertmanager.Silence) bool { return hides(s, a) }) {
+				if slices.ContainsFunc(f.in.Present, func(s alertmanager.Silence) bool { return canHide(s, a) }) {
 					got = append(got, what)
 				}
 			}
@@ -421,7 +421,7 @@ func TestReport(t *testing.T) {
 			s.Clusters = &v1alpha1.SilencedClusters{Selector: &metav1.LabelSelector{}}
 		}), silences.Problem{}, "False NoClusters False", "no FleetCluster"},
 		"fleet, elsewhere": {silence("tools", "s", wholeFleet, clusters("a")), silences.Problem{},
-			"False InvalidSpec False", "has to be in namespace bellwether-system"},
+			"False InvalidSpec False", "must be in namespace bellwether-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -19,27 +19,25 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// ErrAlert says what is wrong with alerts that are switched off, or with their
-// labels and annotations.
+// ErrAlert is wrapped by errors about alerts that are switched off, and about their labels and annotations.
 var ErrAlert = errors.New("invalid alerts")
 
-// Alerting says which alerts an objective has.
+// Alerting selects the alerts of an objective.
 type Alerting string
 
 const (
 	// AlertsAll is the default.
 	AlertsAll Alerting = "All"
-	// AlertsTickets leaves out pages.
+	// AlertsTickets disables pages.
 	AlertsTickets Alerting = "Tickets"
-	// AlertsPages leaves out tickets about the budget. Those about missing data stay.
+	// AlertsPages disables tickets about the budget. Tickets about missing data stay.
 	AlertsPages Alerting = "Pages"
-	// AlertsNone leaves out all alerts, also those about missing data. The budget is
-	// recorded.
+	// AlertsNone disables all alerts, also alerts about missing data. The budget is still recorded.
 	AlertsNone Alerting = "None"
 )
 
-// has tells whether an objective has alerts of a severity.
-func (a Alerting) has(severity string) bool {
+// hasAlerts reports whether an objective has alerts of a severity.
+func (a Alerting) hasAlerts(severity string) bool {
 	switch a {
 	case AlertsNone:
 		return false
@@ -51,23 +49,24 @@ func (a Alerting) has(severity string) bool {
 	return true
 }
 
-// withAlerts tells whether operators have alerts about an SLI by default, and which
-// of them have alerts or none by what they set themselves.
-func (s Set) withAlerts(sli string) (byDefault bool, with, without []types.NamespacedName) {
-	alerts := func(o Objective) bool { return o.SLI == sli && o.Alerts != AlertsNone }
+// splitByAlerts reports whether operators have alerts about an SLI by default. It also returns the
+// operators whose own objectives enable alerts about the SLI, and the operators that disable them.
+func (s Set) splitByAlerts(sli string) (byDefault bool, alerted, silenced []types.NamespacedName) {
+	isAlerted := func(o Objective) bool { return o.SLI == sli && o.Alerts != AlertsNone }
 	for _, op := range s.Operators {
 		switch {
-		case slices.ContainsFunc(op.Objectives, alerts):
-			with = append(with, op.ID())
-		case op.has(sli) || slices.Contains(op.Without, sli):
-			without = append(without, op.ID())
+		case slices.ContainsFunc(op.Objectives, isAlerted):
+			alerted = append(alerted, op.ID())
+		// The operator's own objective has no alerts, or the operator does not have the SLI.
+		case op.hasObjective(sli) || slices.Contains(op.Without, sli):
+			silenced = append(silenced, op.ID())
 		}
 	}
-	return slices.ContainsFunc(s.Default, alerts), with, without
+	return slices.ContainsFunc(s.Default, isAlerted), alerted, silenced
 }
 
-// selectObjectives selects the series of the objectives that meet a condition: one
-// selector for each objective of the default and of operators.
+// selectObjectives returns PromQL selectors of the objectives that meet a condition:
+// one selector for each such objective of the default and of the operators.
 func (s Set) selectObjectives(metric string, meets func(Objective) bool) []string {
 	var out []string
 	for _, o := range s.Default {
@@ -85,8 +84,7 @@ func (s Set) selectObjectives(metric string, meets func(Objective) bool) []strin
 	return out
 }
 
-// selectDefault selects the series of an SLI of the operators that have the
-// default's objective for it.
+// selectDefault selects the series of an SLI for the operators that have the default objective of the SLI.
 func (s Set) selectDefault(metric, sli string) string {
 	matcher := fmt.Sprintf("sli=%q", sli)
 	if sli == Probe {
@@ -94,35 +92,35 @@ func (s Set) selectDefault(metric, sli string) string {
 	}
 	var except []types.NamespacedName
 	for _, op := range s.Operators {
-		if op.has(sli) || sli == Probe && slices.ContainsFunc(op.Objectives, Objective.isOfProbe) {
+		if op.hasObjective(sli) || sli == Probe && slices.ContainsFunc(op.Objectives, Objective.isForProbe) {
 			except = append(except, op.ID())
 		}
 	}
 	return selectOthers(metric, except, matcher)
 }
 
-// alerting selects the objectives with alerts of a tier.
-func (s Set) alerting(t Tier) string {
+// selectAlertedObjectives returns PromQL for the objectives that have alerts of a tier.
+func (s Set) selectAlertedObjectives(t Tier) string {
 	objective := series.SLOObjective
 	switch {
 	case t == CriticalTier():
-		objective = selectOperators(objective, s.critical(), mayPage())
-	case t.Severity == series.Page: // without a threshold there is no page
-		objective += "{" + mayPage() + "}"
+		objective = selectOperators(objective, s.listCritical(), matchPagingSLIs())
+	case t.Severity == series.Page: // objectives without a threshold have no page
+		objective += "{" + matchPagingSLIs() + "}"
 	}
-	without := s.selectObjectives(series.SLOObjective, func(o Objective) bool { return !o.Alerts.has(t.Severity) })
+	without := s.selectObjectives(series.SLOObjective,
+		func(o Objective) bool { return !o.Alerts.hasAlerts(t.Severity) })
 	if len(without) == 0 {
 		return objective
 	}
-	return fmt.Sprintf("(%s unless %s (%s))", objective, on(objectiveLabels), strings.Join(without, " or "))
+	return fmt.Sprintf("(%s unless %s (%s))", objective, matchOn(objectiveLabels), strings.Join(without, " or "))
 }
 
-// SwitchableAlerts are the names of alerts that a Set may leave out: all but those
-// about budgets that burn, which objectives switch off, and about clusters, which
-// take the place of others.
+// SwitchableAlerts returns the sorted names of the alerts that a Set may disable. Alerts about burning budgets are
+// not among them, because objectives disable them; nor are alerts about clusters, because they replace other alerts.
 func SwitchableAlerts() []string {
 	var out []string
-	for _, g := range (Set{Default: DefaultProfile()}).groups(Whole) {
+	for _, g := range (Set{Default: DefaultProfile()}).buildGroups(Whole) {
 		for _, r := range g.Rules {
 			if r.Alert != "" && !slices.Contains([]string{AlertOperator, AlertRelease, AlertCluster}, r.Alert) {
 				out = append(out, r.Alert)
@@ -133,12 +131,11 @@ func SwitchableAlerts() []string {
 	return slices.Compact(out)
 }
 
-// CheckAlert says whether an alert can be left out by its name; the error suggests
-// the nearest.
+// CheckAlert returns an error if an alert cannot be disabled by its name. The error suggests the nearest name.
 func CheckAlert(name string) error {
-	known := SwitchableAlerts()
+	switchable := SwitchableAlerts()
 	switch {
-	case slices.Contains(known, name):
+	case slices.Contains(switchable, name):
 		return nil
 	case name == AlertOperator || name == AlertRelease:
 		return fmt.Errorf("%w: %s is switched off by objective: set alerts to %s or %s in an OperatorSLO", ErrAlert,
@@ -147,15 +144,14 @@ func CheckAlert(name string) error {
 		return fmt.Errorf("%w: %s takes the place of alerts about the operators of a cluster, so it cannot be left out",
 			ErrAlert, name)
 	}
-	if near := nearest(name, known); near != "" {
+	if near := findNearest(name, switchable); near != "" {
 		return fmt.Errorf("%w: there is no alert %q: did you mean %s?", ErrAlert, name, near)
 	}
-	return fmt.Errorf("%w: there is no alert %q: choose one of %s", ErrAlert, name, strings.Join(known, ", "))
+	return fmt.Errorf("%w: there is no alert %q: choose one of %s", ErrAlert, name, strings.Join(switchable, ", "))
 }
 
-// leaveOut takes the alerts of WithoutAlerts out of groups, and groups that are empty
-// then.
-func (s Set) leaveOut(groups []monitoringv1.RuleGroup) []monitoringv1.RuleGroup {
+// removeDisabledAlerts returns the groups without the alerts of WithoutAlerts. It omits groups that become empty.
+func (s Set) removeDisabledAlerts(groups []monitoringv1.RuleGroup) []monitoringv1.RuleGroup {
 	var out []monitoringv1.RuleGroup
 	for _, g := range groups {
 		g.Rules = slices.DeleteFunc(g.Rules, func(r monitoringv1.Rule) bool {
@@ -168,7 +164,7 @@ func (s Set) leaveOut(groups []monitoringv1.RuleGroup) []monitoringv1.RuleGroup 
 	return out
 }
 
-// Bounds of labels and annotations of an operator's alerts.
+// Limits for the labels and annotations of an operator's alerts: their number, and their lengths in bytes.
 const (
 	maxTexts      = 20
 	maxLabel      = 200
@@ -177,23 +173,23 @@ const (
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// IsLabelName tells whether PromQL can have a label's name without quotes.
+// IsLabelName reports whether PromQL accepts a label name without quotes.
 func IsLabelName(name string) bool { return labelName.MatchString(name) }
 
-// ourLabels are labels that alerts have, or that tell where they come from.
-var ourLabels = []string{"alertname", "alertstate", series.Severity, series.Scope, series.Cluster,
+// reservedLabels are the labels that alerts already have, and the labels that identify where a series comes from.
+var reservedLabels = []string{"alertname", "alertstate", series.Severity, series.Scope, series.Cluster,
 	series.OperatorNamespace, series.Operator, series.SLI, series.SLO, series.Version, series.Release, series.Team,
 	series.Criticality, series.Tier, series.Wave, series.Phase, series.Probe, series.Kind, series.Schema}
 
-// ourAnnotations are annotations that alerts have.
-var ourAnnotations = []string{"summary", "description", "burn", "window", "held_until", "budget_left", "clusters",
+// reservedAnnotations are the annotations that alerts already have.
+var reservedAnnotations = []string{"summary", "description", "burn", "window", "held_until", "budget_left", "clusters",
 	"cluster_count", "operators", "criticality", "restarts", "custom_resources", "rollout", "wave", "change", "look",
 	"rollback", "dashboard_url", AnnotationRunbook}
 
-// CheckLabel says whether alerts of an operator may have a label.
+// CheckLabel returns an error if alerts of an operator cannot have the label.
 func CheckLabel(name, value string) error {
 	switch {
-	case slices.Contains(ourLabels, name):
+	case slices.Contains(reservedLabels, name):
 		return fmt.Errorf("%w: label %s is Bellwether's own: choose another name", ErrAlert, name)
 	case !IsLabelName(name) || strings.HasPrefix(name, "__"):
 		return fmt.Errorf("%w: %q is no name of a label", ErrAlert, name)
@@ -203,13 +199,13 @@ func CheckLabel(name, value string) error {
 	return nil
 }
 
-// CheckAnnotation says whether alerts of an operator may have an annotation. Its
-// text is not a template.
+// CheckAnnotation returns an error if alerts of an operator cannot
+// have the annotation. The text is used literally, not as a template.
 func CheckAnnotation(name, text string) error {
 	switch {
 	case name == AnnotationRunbook:
 		return fmt.Errorf("%w: annotation %s: set runbookURL in place of it", ErrAlert, name)
-	case slices.Contains(ourAnnotations, name):
+	case slices.Contains(reservedAnnotations, name):
 		return fmt.Errorf("%w: annotation %s is Bellwether's own: choose another name", ErrAlert, name)
 	case !IsLabelName(name):
 		return fmt.Errorf("%w: %q is no name of an annotation", ErrAlert, name)
@@ -219,17 +215,18 @@ func CheckAnnotation(name, text string) error {
 	return nil
 }
 
+// checkAlertTexts returns the errors in the labels and annotations of an operator's alerts.
 func (op Operator) checkAlertTexts() []error {
 	var errs []error
 	for _, texts := range []struct {
-		of    map[string]string
-		check func(name, value string) error
+		byName map[string]string
+		check  func(name, value string) error
 	}{{op.Labels, CheckLabel}, {op.Annotations, CheckAnnotation}} {
-		if len(texts.of) > maxTexts {
+		if len(texts.byName) > maxTexts {
 			errs = append(errs, fmt.Errorf("%w: more than %d labels or annotations", ErrAlert, maxTexts))
 		}
-		for _, name := range slices.Sorted(maps.Keys(texts.of)) {
-			if err := texts.check(name, texts.of[name]); err != nil {
+		for _, name := range slices.Sorted(maps.Keys(texts.byName)) {
+			if err := texts.check(name, texts.byName[name]); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -237,12 +234,12 @@ func (op Operator) checkAlertTexts() []error {
 	return errs
 }
 
-// joinTeam joins alerts with the series about the team of their operator. withTexts
-// adds the labels of a set to it.
+// joinTeam is the PromQL that joins alerts with the series of
+// their operator's team. addTexts adds the labels of a set to it.
 const joinTeam = "group_left (" + series.Team + ") " + series.SLOTeam
 
-// labelNames are the names of labels that alerts get from the series about the team.
-func (s Set) labelNames() []string {
+// listAlertLabels returns the names of the labels that alerts get from the series of the team.
+func (s Set) listAlertLabels() []string {
 	names := map[string]bool{}
 	for _, op := range s.Operators {
 		for name := range op.Labels {
@@ -252,16 +249,16 @@ func (s Set) labelNames() []string {
 	return append([]string{series.Team}, slices.Sorted(maps.Keys(names))...)
 }
 
-// withTexts gives alerts about operators their labels, which come from the series
-// about the team, and the annotations of their operators.
-func (s Set) withTexts(groups []monitoringv1.RuleGroup) {
+// addTexts changes the alerts about operators in place: it adds the labels, which
+// come from the series of the team, and the annotations of their operators.
+func (s Set) addTexts(groups []monitoringv1.RuleGroup) {
 	names := map[string]bool{}
 	for _, op := range s.Operators {
 		for name := range op.Annotations {
 			names[name] = true
 		}
 	}
-	join := fmt.Sprintf("group_left (%s) %s", strings.Join(s.labelNames(), ", "), series.SLOTeam)
+	join := fmt.Sprintf("group_left (%s) %s", strings.Join(s.listAlertLabels(), ", "), series.SLOTeam)
 	for _, g := range groups {
 		for i := range g.Rules {
 			r := &g.Rules[i]
@@ -270,24 +267,24 @@ func (s Set) withTexts(groups []monitoringv1.RuleGroup) {
 			}
 			r.Expr = intstr.FromString(strings.ReplaceAll(r.Expr.String(), joinTeam, join))
 			for name := range names {
-				r.Annotations[name] = s.annotation(name)
+				r.Annotations[name] = s.buildAnnotation(name)
 			}
 		}
 	}
 }
 
-// annotation is a template of an annotation that operators have texts for.
-func (s Set) annotation(name string) string {
-	return s.byOperator("", func(op Operator) string { return op.Annotations[name] })
+// buildAnnotation returns the template of an annotation that operators define texts for.
+func (s Set) buildAnnotation(name string) string {
+	return s.chooseByOperator("", func(op Operator) string { return op.Annotations[name] })
 }
 
-// byOperator is a template that chooses a text by the operator of an alert. Operators
-// whose own text is empty have the usual one.
-func (s Set) byOperator(usual string, of func(Operator) string) string {
+// chooseByOperator returns a template that chooses a text by the operator
+// of an alert. An operator with an empty text gets the default text.
+func (s Set) chooseByOperator(defaultText string, textOf func(Operator) string) string {
 	var out strings.Builder
 	for _, op := range s.Operators {
-		text := of(op)
-		if text == "" || text == usual {
+		text := textOf(op)
+		if text == "" || text == defaultText {
 			continue
 		}
 		word := "if"
@@ -298,7 +295,7 @@ func (s Set) byOperator(usual string, of func(Operator) string) string {
 			op.Namespace, op.Name, text)
 	}
 	if out.Len() == 0 {
-		return usual
+		return defaultText
 	}
-	return out.String() + "{{ else }}" + usual + "{{ end }}"
+	return out.String() + "{{ else }}" + defaultText + "{{ end }}"
 }

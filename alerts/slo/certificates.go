@@ -11,35 +11,35 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// OLM makes the certificates of webhooks, and renews them a day before they
-// expire, when it next looks at the operator. Until then they are as they should
-// be, however soon they expire.
+// OLM creates the certificates of webhooks. It renews a certificate a day before the certificate expires,
+// when it next processes the operator. Until then a certificate is in order, even if it expires soon.
 const (
-	// olmRenews is how long before its end OLM renews a certificate.
+	// olmRenews is how many seconds before its end OLM renews a certificate.
 	olmRenews = "86400"
-	// olmOverdue is how long after that OLM has not done what it should.
+	// olmOverdue is how many seconds after that time the renewal counts as overdue.
 	olmOverdue = "7200"
 )
 
-// certificateAlerts are about certificates that expire: those of the verified chains that probes
-// saw, all that a server sent where none was verified, and those that OLM made for webhooks. How
-// long one is still valid is no ratio of time, and so there is no SLI and no budget for it.
-func certificateAlerts() []monitoringv1.Rule {
+// buildCertificateAlerts returns the alerts about certificates that expire: the certificates of verified chains
+// that probes received, all certificates that a server sent if no chain was verified, and the certificates that OLM
+// created for webhooks. The remaining validity is not a ratio of time, so certificates have no SLI and no budget.
+func buildCertificateAlerts() []monitoringv1.Rule {
 	each := installLabels + ", " + series.Probe
-	// A server may send certificates that clients do not need, such as a cross-signed root that has expired. Where no
-	// chain is verified, blackbox_exporter says that it expires in the year 1.
-	seen := fmt.Sprintf("min by (%s) (last_over_time(%s[1h]) > 0 or last_over_time(%s[1h]))", each,
+	// A server may send certificates that clients do not need, such as an expired cross-signed
+	// root. If no chain is verified, blackbox_exporter reports the year 1 as the expiry.
+	expiry := fmt.Sprintf("min by (%s) (last_over_time(%s[1h]) > 0 or last_over_time(%s[1h]))", each,
 		series.ProbeSSLChainExpiry, series.ProbeSSLEarliestExpiry)
 	rotation := aggregate("min", installLabels,
 		fmt.Sprintf("last_over_time(%s[1h])", series.OperatorCertificateRotation))
-	// A probe of a webhook sees the certificate that OLM made.
-	others := fmt.Sprintf("%s unless %s (abs(%s - %s group_left () (%s + %s)) < 3600)", seen, on(each), seen,
-		on(installLabels), rotation, olmRenews)
-	left := func(expiry string) string { return fmt.Sprintf("(%s - time()) / 86400", expiry) }
-	overdue := fmt.Sprintf("%s and time() - (%s) > %s", left("("+rotation+" + "+olmRenews+")"), rotation, olmOverdue)
-	about := func(severity, condition string) monitoringv1.Rule {
-		return rule(AlertCertificate, severity, series.ScopeOperator, ofTeam(condition), map[string]string{
-			"summary": "A certificate of " + nameOfOperator + " on cluster {{ $labels.cluster }} " +
+	// A probe of a webhook receives the certificate that OLM created: its expiry differs by less than an hour.
+	remaining := fmt.Sprintf("%s unless %s (abs(%s - %s group_left () (%s + %s)) < 3600)", expiry, matchOn(each),
+		expiry, matchOn(installLabels), rotation, olmRenews)
+	convertToDays := func(expiry string) string { return fmt.Sprintf("(%s - time()) / 86400", expiry) }
+	overdue := fmt.Sprintf("%s and time() - (%s) > %s", convertToDays("("+rotation+" + "+olmRenews+")"), rotation,
+		olmOverdue)
+	newCertificateAlert := func(severity, condition string) monitoringv1.Rule {
+		return newAlert(AlertCertificate, severity, series.ScopeOperator, addTeam(condition), map[string]string{
+			"summary": "A certificate of " + operatorName + " on cluster {{ $labels.cluster }} " +
 				"{{ if lt $value 0.0 }}has expired{{ else }}expires in {{ printf \"%.1f\" $value }} days{{ end }}",
 			"description": "{{ with $labels.probe }}The endpoint of probe {{ . }} uses it. Renew it.{{ else }}The " +
 				"operator's webhooks use it. OLM should have renewed it a day before it expires, and did not. Check " +
@@ -47,7 +47,7 @@ func certificateAlerts() []monitoringv1.Rule {
 		})
 	}
 	return []monitoringv1.Rule{
-		about(series.Page, left("("+others+")")+" < 1\nor "+overdue),
-		about(series.Ticket, left("("+others+")")+" >= 1 < 14"),
+		newCertificateAlert(series.Page, convertToDays("("+remaining+")")+" < 1\nor "+overdue),
+		newCertificateAlert(series.Ticket, convertToDays("("+remaining+")")+" >= 1 < 14"),
 	}
 }

@@ -13,133 +13,138 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// A bad slice is confirmed if the two newest scrapes were bad. The fastest tier does not
-// wait for Guard slices then: two bad scrapes in a row are no accident, and a page about an
-// outage begins up to two minutes sooner. Only SLIs that look at gauges of the agent are
-// confirmed. A rate is over two scrapes already, and two scrapes may see the same run of
-// a probe.
+// A bad slice is confirmed if the two newest scrapes were bad. The fastest tier then does not
+// wait for Guard slices: two bad scrapes in a row are not an accident, and a page about an outage
+// begins up to two minutes sooner. Slices are confirmed only for SLIs that read gauges of the
+// agent. A rate already covers two scrapes, and two scrapes may read the same run of a probe.
 const (
-	// twoScrapes is how far back the two newest scrapes are looked for. Two scrapes at
-	// intervals of up to 90 s are always in it.
+	// twoScrapes is the window in which the two newest scrapes are searched.
+	// It always contains two scrapes if their interval is at most 90 s.
 	twoScrapes = 3 * time.Minute
-	// badNowConfirmed is the part of the clusters that run a version from which on slices
-	// that are not confirmed yet count too: clusters are not scraped at the same time, and a
-	// version that is bad on most clusters should not page for the first of them.
-	badNowConfirmed = "0.5"
+	// unconfirmedShare is the share of the clusters that run a version from which slices
+	// that are not confirmed yet count too. Clusters are not scraped at the same time,
+	// and a version that is bad on most clusters should not page for the first of them.
+	unconfirmedShare = "0.5"
 )
 
-// scrapeBefore is a gauge as the scrape before the newest one had it. There is no result
-// if there was none lately.
-func scrapeBefore(gauge string) string {
-	return fmt.Sprintf("(%[1]s - idelta(%[1]s[%[2]s]))", gauge, duration(twoScrapes))
+// selectPreviousScrape returns PromQL for the value of a gauge at the scrape
+// before the newest one. There is no result without a recent earlier scrape.
+func selectPreviousScrape(gauge string) string {
+	return fmt.Sprintf("(%[1]s - idelta(%[1]s[%[2]s]))", gauge, formatDuration(twoScrapes))
 }
 
-// csvBefore, catalogBefore and availableBefore are 1 where the SLI was bad by the scrape
-// before the newest one. A value that is not a number confirms nothing.
-func csvBefore() string { return gaugeBefore(series.OperatorCSVSucceeded) }
+// checkPreviousCSV, checkPreviousCatalog and checkPreviousAvailable return PromQL that is 1 if
+// the SLI was bad at the scrape before the newest one. A value that is not a number is not bad.
+func checkPreviousCSV() string { return checkPreviousGauge(series.OperatorCSVSucceeded) }
 
-func catalogBefore() string { return gaugeBefore(series.OperatorCatalogReady) }
+func checkPreviousCatalog() string { return checkPreviousGauge(series.OperatorCatalogReady) }
 
-func gaugeBefore(gauge string) string {
-	return aggregate("max", installLabels, scrapeBefore(gauge)+" == bool 0")
+func checkPreviousGauge(gauge string) string {
+	return aggregate("max", installLabels, selectPreviousScrape(gauge)+" == bool 0")
 }
 
-func availableBefore() string {
+func checkPreviousAvailable() string {
 	each := installLabels + ", " + series.Deployment
 	return aggregate("max", installLabels, fmt.Sprintf("%s < bool ceil(%s / 2)",
-		aggregate("min", each, scrapeBefore(series.OperatorReplicasAvailable)),
-		aggregate("max", each, scrapeBefore(series.OperatorReplicasDesired))))
+		aggregate("min", each, selectPreviousScrape(series.OperatorReplicasAvailable)),
+		aggregate("max", each, selectPreviousScrape(series.OperatorReplicasDesired))))
 }
 
-// confirmedSLIs matches the SLIs whose slices can be confirmed.
-func confirmedSLIs() string {
+// matchConfirmedSLIs returns a matcher of the SLIs whose slices can be confirmed.
+func matchConfirmedSLIs() string {
 	var names []string
 	for _, sli := range SLIs() {
-		if sli.before != "" {
+		if sli.previous != "" {
 			names = append(names, sli.Name)
 		}
 	}
 	return fmt.Sprintf("%s=~%q", series.SLI, strings.Join(names, "|"))
 }
 
-// confirmedSlices record of each bad slice whether it is confirmed, with the version that ran. There is none where it
-// cannot be known, such as of clusters whose rules are older.
-func confirmedSlices() monitoringv1.Rule {
-	var before []string
+// buildConfirmedSlices returns the rule that records for each bad slice whether it is confirmed, with
+// the version that ran. There is no result if the data is missing, as on clusters with older rules.
+func buildConfirmedSlices() monitoringv1.Rule {
+	var previous []string
 	for _, sli := range SLIs() {
-		if sli.before != "" {
-			before = append(before, fmt.Sprintf("label_replace(%s, \"sli\", %q, \"\", \"\")", sli.before, sli.Name))
+		if sli.previous != "" {
+			previous = append(previous,
+				fmt.Sprintf("label_replace(%s, \"sli\", %q, \"\", \"\")", sli.previous, sli.Name))
 		}
 	}
-	return record(series.SLIBadConfirmed, fmt.Sprintf("%s{%s}\n* %s group_left () (\n  %s\n)", series.SLIBadVersion,
-		confirmedSLIs(), on(budgetLabels), strings.Join(before, "\n  or ")))
+	return newRecord(series.SLIBadConfirmed, fmt.Sprintf("%s{%s}\n* %s group_left () (\n  %s\n)", series.SLIBadVersion,
+		matchConfirmedSLIs(), matchOn(budgetLabels), strings.Join(previous, "\n  or ")))
 }
 
-// confirmedLately are those of the fastest tier's short window, so that its burn rate ends
-// with that window, as it does after Guard slices.
-func confirmedLately() string {
-	return fmt.Sprintf("(max_over_time(%s[%s]) > 0)", series.SLIBadConfirmed, duration(fastest().Short))
+// selectRecentlyConfirmed returns PromQL for the slices that were confirmed in the short window
+// of the fastest tier. The burn rate then ends with that window, as it does after Guard slices.
+func selectRecentlyConfirmed() string {
+	return fmt.Sprintf("(max_over_time(%s[%s]) > 0)", series.SLIBadConfirmed, formatDuration(pickFastestTier().Short))
 }
 
-// confirmedAlone are the confirmed slices for which a single cluster may page at once. Where
-// enough clusters of the version, or operators of the cluster, are bad at this moment to be
-// blamed together, and some of them are not confirmed yet, it waits for them. Where the version
-// has just changed, it waits for Guard slices.
-func confirmedAlone() string {
-	bad := func(matchers string) string {
-		return fmt.Sprintf("%s{%s%s}", series.SLIBadVersion, matchers, confirmedSLIs())
+// selectConfirmedAlone returns PromQL for the confirmed slices for which a single cluster may page at once. The
+// page waits in two cases. If enough clusters of the version, or operators of the cluster, are bad now to be blamed
+// together, it waits until all of them are confirmed. If the version has just changed, it waits for Guard slices.
+func selectConfirmedAlone() string {
+	selectBad := func(matchers string) string {
+		return fmt.Sprintf("%s{%s%s}", series.SLIBadVersion, matchers, matchConfirmedSLIs())
 	}
-	unconfirmed := func(matchers string) string {
-		return fmt.Sprintf("(%s unless %s %s > 0)", bad(matchers), on(clusterReleaseLabels), series.SLIBadConfirmed)
+	selectUnconfirmed := func(matchers string) string {
+		return fmt.Sprintf("(%s unless %s %s > 0)", selectBad(matchers), matchOn(clusterReleaseLabels),
+			series.SLIBadConfirmed)
 	}
 	const released = `version!="",`
 	return fmt.Sprintf("\n    %[1]s\n    unless %[2]s (%[3]s >= %[4]s %[5]s and %[2]s %[6]s)\n    unless on (cluster) "+
-		"(%[7]s >= %[8]d and on (cluster) %[9]s)\n    unless %[10]s (%[11]s)\n  ", confirmedLately(), on(releaseLabels),
-		aggregate("count", releaseLabels, bad(released)), ofVersion, series.ReleaseBlame, unconfirmed(released),
-		aggregate("count", series.Cluster, aggregate("group", installLabels, bad(""))), clusterOperators,
-		unconfirmed(""), on(installLabels), changedVersion())
+		"(%[7]s >= %[8]d and on (cluster) %[9]s)\n    unless %[10]s (%[11]s)\n  ", selectRecentlyConfirmed(),
+		matchOn(releaseLabels), aggregate("count", releaseLabels, selectBad(released)), onVersion, series.ReleaseBlame,
+		selectUnconfirmed(released), aggregate("count", series.Cluster,
+			aggregate("group", installLabels, selectBad(""))), clusterOperators,
+		selectUnconfirmed(""), matchOn(installLabels), selectChangedVersions())
 }
 
-// changedVersion are the operators on clusters of which there are two versions in the long window of the fastest
-// tier: the one that ran when it began, and those of bad slices. A version that is new on a cluster is
-// being judged by the gates of its wave. If they find it bad, the page is about the release, and one that came
-// before, about the canary alone, would be a second incident. Where it was rolled back, one of the two scrapes of a
-// confirmed slice may be of the version before.
-func changedVersion() string {
+// selectChangedVersions returns PromQL for the operators on clusters that have two versions in the
+// long window of the fastest tier: the version at the start of the window, and the versions of bad
+// slices. The gates of its wave judge a new version on a cluster. If they find it bad, the page is
+// about the release, and an earlier page about the canary alone would be a second incident. After
+// a rollback, one of the two scrapes of a confirmed slice may belong to the previous version.
+func selectChangedVersions() string {
 	const released = `{version!=""}`
-	long := duration(fastest().Long)
+	long := formatDuration(pickFastestTier().Long)
 	return fmt.Sprintf("%s > 1", aggregate("count", installLabels, aggregate("group", installLabels+", "+series.Version,
 		fmt.Sprintf("last_over_time(%s%s[%s]) or %s%s offset %s", series.SLIBadVersion, released, long,
 			series.OperatorInfo, released, long))))
 }
 
-// badOnMost are the bad slices of versions that are bad on most of their clusters, while
-// the failure is too young for Guard slices. As many clusters as it takes to blame any version
-// have to be confirmed: one bad scrape on a second cluster is no failure of the release.
-func badOnMost(blame Blame) string {
-	bad := fmt.Sprintf("%s{version!=\"\",%s}", series.SLIBadVersion, confirmedSLIs())
+// selectBadOnMost returns PromQL for the bad slices of versions that are bad on most of their clusters
+// while the failure is too new for Guard slices. At least as many clusters must be confirmed as are
+// needed to blame any version: one bad scrape on a second cluster is not a failure of the release.
+func selectBadOnMost(blame Blame) string {
+	bad := fmt.Sprintf("%s{version!=\"\",%s}", series.SLIBadVersion, matchConfirmedSLIs())
 	return fmt.Sprintf("%[1]s\n  and %[2]s (%[3]s >= %[4]s %[5]s * %[6]s)\n  and %[2]s %[7]s >= %[8]d\n  "+
-		"unless %[2]s %[9]s > %[10]s", bad, on(releaseLabels), aggregate("count", releaseLabels, bad), ofVersion,
-		badNowConfirmed, running, aggregate("count", releaseLabels, series.SLIBadConfirmed+" > 0"),
-		blame.defaulted().Clusters, sum(series.SLIBadVersionSum, fastest().Short), number(Guard-0.5))
+		"unless %[2]s %[9]s > %[10]s", bad, matchOn(releaseLabels), aggregate("count", releaseLabels, bad), onVersion,
+		unconfirmedShare, runningMetric, aggregate("count", releaseLabels, series.SLIBadConfirmed+" > 0"),
+		blame.applyDefaults().Clusters, nameSum(series.SLIBadVersionSum, pickFastestTier().Short),
+		formatNumber(Guard-0.5))
 }
 
-// guardScrapes is how many bad scrapes it takes at least where so many slices have to be bad,
-// each of which looks at two of them. Single bad scrapes that are apart are soon three in 6 hours.
-func guardScrapes(slices int) int { return 2*slices - 1 }
+// countGuardScrapes returns the minimum number of bad scrapes if this number of slices must be bad and each
+// slice reads two scrapes. If there were no such minimum, three separate bad scrapes in 6 hours would be enough.
+func countGuardScrapes(slices int) int { return 2*slices - 1 }
 
-// guarded is the condition that enough slices of a tier's long window are bad. For the
-// fastest tier one that is confirmed is enough.
-func guarded(t Tier, prefix, identity, confirmed string) string {
-	long := sum(prefix, t.Long)
-	enough := fmt.Sprintf("%s > %s %s", long, ofSLO, series.SLOGuard)
-	if t.looksAtScrapes() {
+// requireGuard returns the condition that enough slices of a tier's long window are bad.
+// prefix is the prefix of the names of the sums, identity are their labels, and confirmed
+// selects the confirmed slices. For the fastest tier, one confirmed slice is enough. Tiers that
+// count scrapes also need countGuardScrapes bad scrapes: each confirmed slice counts as two.
+func requireGuard(t Tier, prefix, identity, confirmed string) string {
+	long := nameSum(prefix, t.Long)
+	enough := fmt.Sprintf("%s > %s %s", long, onObjective, series.SLOGuard)
+	if t.needsScrapes() {
 		enough = fmt.Sprintf("(%[1]s unless %[2]s (\n    %[3]s{%[4]s} + %[2]s group_left () %[5]s < %[6]s\n  ))",
-			enough, on(identity), long, confirmedSLIs(), aggregate("sum", identity, fmt.Sprintf("sum_over_time(%s[%s])",
-				series.SLIBadConfirmed, duration(t.Long))), number(float64(guardScrapes(Guard))-0.5))
+			enough, matchOn(identity), long, matchConfirmedSLIs(),
+			aggregate("sum", identity, fmt.Sprintf("sum_over_time(%s[%s])",
+				series.SLIBadConfirmed, formatDuration(t.Long))), formatNumber(float64(countGuardScrapes(Guard))-0.5))
 	}
-	if t != fastest() {
+	if t != pickFastestTier() {
 		return enough
 	}
-	return fmt.Sprintf("(%s or %s and %s %s)", enough, long, on(identity), confirmed)
+	return fmt.Sprintf("(%s or %s and %s %s)", enough, long, matchOn(identity), confirmed)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// TestCriticalityChangesNoBudget compares the rules of a set with and without critical operators: whatever makes slices
-// of 60 s, budgets, tickets, and alerts about releases and clusters is the same.
+// TestCriticalityChangesNoBudget compares the rules of a set with and without critical operators:
+// slices of 60 s, budgets, tickets, and alerts about releases and clusters must be equal.
 func TestCriticalityChangesNoBudget(t *testing.T) {
 	recorded := func(s Set) map[string]string {
 		out := map[string]string{}
@@ -34,7 +34,8 @@ func TestCriticalityChangesNoBudget(t *testing.T) {
 	}
 	standard, critical := recorded(sets()["mixed"]), recorded(sets()["critical"])
 	for name, expr := range standard {
-		// Who is critical is recorded, and no ticket about a release or a budget follows the page of the critical tier.
+		// These rules differ: the criticality is recorded, and no ticket
+		// about a release or a budget follows a page of the critical tier.
 		if strings.HasPrefix(name, series.SLOTeam) {
 			continue
 		}
@@ -45,8 +46,8 @@ func TestCriticalityChangesNoBudget(t *testing.T) {
 	}
 }
 
-// TestPagesAreOfOneRule looks for a second rule that makes pages about operators: it would resolve the alerts of the
-// other one.
+// TestPagesAreOfOneRule reports a second rule that makes pages
+// about operators: it would resolve the alerts of the first rule.
 func TestPagesAreOfOneRule(t *testing.T) {
 	s := Set{Default: DefaultProfile()}
 	pages := func() []string {
@@ -93,7 +94,7 @@ func TestCriticalRulesDoNotGrow(t *testing.T) {
 // TestCriticalTierSaysTheNumbers spells the decision's numbers out once more.
 func TestCriticalTierSaysTheNumbers(t *testing.T) {
 	tier := CriticalTier()
-	if tier.Factor(DefaultPeriod) != 28.8 || tier.count(tier.Long) != 60 || tier.count(tier.Short) != 5 {
+	if tier.Factor(DefaultPeriod) != 28.8 || tier.countSlices(tier.Long) != 60 || tier.countSlices(tier.Short) != 5 {
 		t.Errorf("the tier %+v: factor %g", tier, tier.Factor(DefaultPeriod))
 	}
 	for target, want := range map[PPM]time.Duration{999_000: 45 * time.Second, 995_000: 135 * time.Second} {
@@ -101,7 +102,7 @@ func TestCriticalTierSaysTheNumbers(t *testing.T) {
 			t.Errorf("a total outage at %s %% pages after %s (%v), want %s", target, took, ok, want)
 		}
 	}
-	text, err := File(build(t, sets()["critical"]).All())
+	text, err := RuleFile(build(t, sets()["critical"]).All())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Slice is what is known of an operator at one evaluation, or what one scrape said.
+// Slice is the state of an operator at one evaluation, or the result of one scrape.
 type Slice byte
 
-// What a slice can be. A scrape is never Confirmed.
+// The values of a Slice. A scrape is never Confirmed.
 const (
 	Good Slice = iota
 	Bad
 	Missing
-	// Confirmed is bad, by the two newest scrapes.
+	// Confirmed is bad at the two newest scrapes.
 	Confirmed
 )
 
@@ -27,23 +27,24 @@ func (s Slice) isBad() bool { return s == Bad || s == Confirmed }
 
 func (s Slice) isConfirmed() bool { return s == Confirmed }
 
-// Slices are what is known at each evaluation if there are as many scrapes between two of
-// them, the last one right before. It is for SLIs that look at gauges of the agent.
-func Slices(scrapes []Slice, each int) []Slice {
-	out := make([]Slice, len(scrapes)/each)
+// Slices returns the slices at each evaluation, for perSlice scrapes between two evaluations; the last scrape
+// is right before the evaluation. A slice has the state of its last scrape, or is Confirmed if the previous
+// scrape was bad too. It is for SLIs that read gauges of the agent.
+func Slices(scrapes []Slice, perSlice int) []Slice {
+	out := make([]Slice, len(scrapes)/perSlice)
 	for i := range out {
-		newest := (i+1)*each - 1
+		newest := (i+1)*perSlice - 1
 		out[i] = scrapes[newest]
-		if scrapes[newest] == Bad && scrapeBeforeThat(scrapes[:newest], each) == Bad {
+		if scrapes[newest] == Bad && findPreviousScrape(scrapes[:newest], perSlice) == Bad {
 			out[i] = Confirmed
 		}
 	}
 	return out
 }
 
-// scrapeBeforeThat is the newest of some scrapes, if it is found within twoScrapes.
-func scrapeBeforeThat(scrapes []Slice, each int) Slice {
-	for back := 1; back <= len(scrapes) && back < each*int(twoScrapes/Step); back++ {
+// findPreviousScrape returns the newest scrape that is not missing and not older than twoScrapes, or Missing.
+func findPreviousScrape(scrapes []Slice, perSlice int) Slice {
+	for back := 1; back <= len(scrapes) && back < perSlice*int(twoScrapes/Step); back++ {
 		if s := scrapes[len(scrapes)-back]; s != Missing {
 			return s
 		}
@@ -52,25 +53,25 @@ func scrapeBeforeThat(scrapes []Slice, each int) Slice {
 }
 
 // Judge does in Go what the rules do in PromQL, for one operator, cluster and
-// SLI that is judged by the slice. Simulations run on it, and the generated
-// tests of the rules expect what it says: each checks the other.
+// SLI that is judged by slices. Simulations use it, and the generated tests of
+// the rules expect its verdicts, so that each implementation checks the other.
 type Judge struct {
 	Target PPM
 	Period time.Duration
-	// Guard is how many slices of the long window have to be bad at least.
+	// Guard is the minimum number of bad slices in the long window.
 	Guard int
 }
 
-// Verdict is what fires after one slice. Page and ticket never do at once.
+// Verdict contains the alerts that fire after one slice. Page and Ticket are never both true.
 type Verdict struct{ Page, Ticket bool }
 
-// NewJudge judges an objective as the rules do, guard included.
-func NewJudge(o Objective) Judge { return Judge{o.Target, o.period(), Guard} }
+// NewJudge returns a Judge for an objective with the guard of the rules.
+func NewJudge(o Objective) Judge { return Judge{Target: o.Target, Period: o.period(), Guard: Guard} }
 
-// Judge returns the verdict after each slice. What was before the first slice was
-// good, and no release or cluster is to blame.
+// Judge returns the verdict after each slice. It assumes that all slices
+// before the first one were good, and that no release or cluster is blamed.
 func (j Judge) Judge(timeline []Slice) []Verdict {
-	burns, recorded := j.burns(timeline)
+	burns, recorded := j.computeBurns(timeline)
 	out := make([]Verdict, len(timeline))
 	const never = math.MinInt32
 	paged, begins := never, []int{}
@@ -78,7 +79,7 @@ func (j Judge) Judge(timeline []Slice) []Verdict {
 		if burns[series.Page][i] {
 			paged = i
 		}
-		out[i].Page = paged == i || j.holds(recorded[:i], begins)
+		out[i].Page = paged == i || j.isHeld(recorded[:i], begins)
 		out[i].Ticket = burns[series.Ticket][i] && i-paged >= int(pageMemory/Step)
 		if recorded[i] && (i == 0 || !recorded[i-1]) {
 			begins = append(begins, i)
@@ -87,40 +88,41 @@ func (j Judge) Judge(timeline []Slice) []Verdict {
 	return out
 }
 
-// burns says after which slices the alerts of each severity see a burn rate, and after which one
-// is recorded for a page.
-func (j Judge) burns(timeline []Slice) (seen map[string][]bool, recorded []bool) {
-	seen = map[string][]bool{series.Page: make([]bool, len(timeline)), series.Ticket: make([]bool, len(timeline))}
+// computeBurns returns after which slices the alerts of each severity read
+// a burn rate, and after which slices a burn rate is recorded for a page.
+func (j Judge) computeBurns(timeline []Slice) (burning map[string][]bool, recorded []bool) {
+	burning = map[string][]bool{series.Page: make([]bool, len(timeline)), series.Ticket: make([]bool, len(timeline))}
 	recorded = make([]bool, len(timeline))
 	for _, t := range Tiers() {
-		// Alerts are evaluated with the fastest tier, and see what another group recorded before that.
-		later := 1
-		if t == fastest() {
-			later = 0
+		// Alerts are evaluated with the fastest tier, so they read the other tiers' values of the previous evaluation.
+		delay := 1
+		if t == pickFastestTier() {
+			delay = 0
 		}
-		for i, above := range j.tier(t, timeline) {
+		for i, above := range j.evaluateTier(t, timeline) {
 			recorded[i] = recorded[i] || above && t.Severity == series.Page
-			if i+later < len(timeline) {
-				seen[t.Severity][i+later] = seen[t.Severity][i+later] || above
+			if i+delay < len(timeline) {
+				burning[t.Severity][i+delay] = burning[t.Severity][i+delay] || above
 			}
 		}
 	}
-	return seen, recorded
+	return burning, recorded
 }
 
-// holds tells whether a page goes on after its burn rate: that was recorded lately, and began
-// twice.
-func (Judge) holds(recorded []bool, begins []int) bool {
+// isHeld reports whether a page continues after its burn rate: the burn rate was recorded within recurringHold,
+// and began at least minBegins times within recurrenceWindow. begins are the indexes of the slices at which it began.
+func (Judge) isHeld(recorded []bool, begins []int) bool {
 	now := len(recorded)
-	if len(begins) < leastBegins || begins[len(begins)-leastBegins] <= now-int(recurs/Step) {
+	if len(begins) < minBegins || begins[len(begins)-minBegins] <= now-int(recurrenceWindow/Step) {
 		return false
 	}
 	return slices.Contains(recorded[max(0, now-int(recurringHold/Step)+1):], true)
 }
 
-// tier says after which of its slices one tier alerts.
-func (j Judge) tier(t Tier, timeline []Slice) []bool {
-	bad, confirmed := prefixSums(timeline, Slice.isBad), prefixSums(timeline, Slice.isConfirmed)
+// evaluateTier returns after which of its slices one tier alerts: the shares of bad slices in both windows are above
+// the threshold, and enough slices are bad, or one is confirmed in the short window of the fastest tier.
+func (j Judge) evaluateTier(t Tier, timeline []Slice) []bool {
+	bad, confirmed := countBefore(timeline, Slice.isBad), countBefore(timeline, Slice.isConfirmed)
 	threshold := t.Threshold(j.Target, j.Period)
 	long, short := int(t.Long/t.Slice), int(t.Short/t.Slice)
 	out := make([]bool, len(timeline))
@@ -128,19 +130,20 @@ func (j Judge) tier(t Tier, timeline []Slice) []bool {
 		inLong := bad[i+1] - bad[max(0, i+1-long)]
 		inShort := bad[i+1] - bad[max(0, i+1-short)]
 		scrapes := inLong + confirmed[i+1] - confirmed[max(0, i+1-long)]
-		enough := inLong >= j.Guard && (!t.looksAtScrapes() || scrapes >= guardScrapes(j.Guard)) ||
-			t == fastest() && confirmed[i+1] > confirmed[max(0, i+1-short)]
-		out[i] = enough && float64(inLong)/float64(long) > threshold && float64(inShort)/float64(short) > threshold
+		hasGuard := inLong >= j.Guard && (!t.needsScrapes() || scrapes >= countGuardScrapes(j.Guard))
+		hasConfirmed := t == pickFastestTier() && confirmed[i+1] > confirmed[max(0, i+1-short)]
+		out[i] = (hasGuard || hasConfirmed) && float64(inLong)/float64(long) > threshold &&
+			float64(inShort)/float64(short) > threshold
 	}
 	return out
 }
 
-// prefixSums counts the slices of a kind before each one, and at last all of them.
-func prefixSums(timeline []Slice, is func(Slice) bool) []int {
+// countBefore counts the matching slices before each slice. The last element counts all of them.
+func countBefore(timeline []Slice, matches func(Slice) bool) []int {
 	out := make([]int, len(timeline)+1)
 	for i, s := range timeline {
 		out[i+1] = out[i]
-		if is(s) {
+		if matches(s) {
 			out[i+1]++
 		}
 	}

@@ -12,32 +12,34 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Restarts explain all SLIs but these, and the number of custom resources only explains those. Prometheus evaluates
-// what an annotation quotes for each alert and each time, so that nothing is looked up that explains nothing: there may
-// be thousands of tickets, most of them about what happened hours ago.
+// Restarts can explain all SLIs except unexplainedByRestarts, and the number of custom
+// resources explains only explainedByCustomResources. Prometheus evaluates the queries of
+// annotations for every alert at each evaluation, so queries that explain nothing are skipped:
+// there may be thousands of tickets, most of them about failures that happened hours ago.
 var (
-	notByRestarts     = []string{"catalog", CustomResources, Storage, Throttling}
-	byCustomResources = []string{CustomResources, Memory, OOM, latency, "queue", Throttling}
+	unexplainedByRestarts      = []string{"catalog", CustomResources, Storage, Throttling}
+	explainedByCustomResources = []string{CustomResources, Memory, OOM, latency, "queue", Throttling}
 )
 
-// addEvidence adds what is known of the cause of an alert about an operator on a
-// cluster to its annotations; they are empty where nothing is known. Recent restarts
-// are told by pages, and by tickets about SLIs that never page.
+// addEvidence adds the known causes of an alert about an operator on a cluster to
+// its annotations, and returns them. The annotations are empty where no cause is
+// known. Recent restarts are in pages, and in tickets about SLIs that never page.
 func addEvidence(severity string, annotations map[string]string) map[string]string {
-	byRestarts := fmt.Sprintf("not (%s)", isOneOf(notByRestarts))
+	byRestarts := fmt.Sprintf("not (%s)", buildSLICondition(unexplainedByRestarts))
 	if severity == series.Ticket {
-		byRestarts = isOneOf(slices.DeleteFunc(neverPaging(), func(sli string) bool {
-			return slices.Contains(notByRestarts, sli)
+		byRestarts = buildSLICondition(slices.DeleteFunc(listTicketSLIs(), func(sli string) bool {
+			return slices.Contains(unexplainedByRestarts, sli)
 		}))
 	}
-	annotations["restarts"] = fmt.Sprintf("{{ if %s }}%s{{ end }}", byRestarts, restartsOf())
-	annotations["custom_resources"] = fmt.Sprintf("{{ if %s }}%s{{ end }}", isOneOf(byCustomResources),
-		customResourcesOf())
+	annotations["restarts"] = fmt.Sprintf("{{ if %s }}%s{{ end }}", byRestarts, listRestarts())
+	annotations["custom_resources"] = fmt.Sprintf("{{ if %s }}%s{{ end }}",
+		buildSLICondition(explainedByCustomResources),
+		listCustomResources())
 	return annotations
 }
 
-// isOneOf is a template's condition that an alert is about one of these SLIs.
-func isOneOf(slis []string) string {
+// buildSLICondition returns a template condition that an alert is about one of the SLIs.
+func buildSLICondition(slis []string) string {
 	condition := "eq $labels.sli"
 	for _, name := range slis {
 		condition += " " + quote(name)
@@ -45,32 +47,32 @@ func isOneOf(slis []string) string {
 	return condition
 }
 
-// ofAlert is a format of a selector of the operator and cluster of an alert.
-const ofAlert = series.Cluster + "=%q," + series.OperatorNamespace + "=%q," + series.Operator + "=%q"
+// alertSelector is the format of a selector of the operator and cluster of an alert.
+const alertSelector = series.Cluster + "=%q," + series.OperatorNamespace + "=%q," + series.Operator + "=%q"
 
-// listOfAlert is a list of the results of a query with ofAlert.
-func listOfAlert(query, each string) string {
-	return list(query, each, series.Cluster, series.OperatorNamespace, series.Operator)
+// listAlertResults returns a template that lists the results of a query with alertSelector.
+func listAlertResults(query, each string) string {
+	return listResults(query, each, series.Cluster, series.OperatorNamespace, series.Operator)
 }
 
-// restartsOf says how often containers restarted lately, and why.
-func restartsOf() string {
-	return listOfAlert(fmt.Sprintf("sum by (%s) (max_over_time(%s{%s}[1h]))", series.RestartReason,
-		series.RecentRestarts, ofAlert),
+// listRestarts returns a template with the number of recent container restarts by reason.
+func listRestarts() string {
+	return listAlertResults(fmt.Sprintf("sum by (%s) (max_over_time(%s{%s}[1h]))", series.RestartReason,
+		series.RecentRestarts, alertSelector),
 		`{{ if not $i }}within 10 minutes: {{ end }}{{ $x | value | printf "%.0f" }} {{ $x | label "reason" }}`)
 }
 
-// customResourcesOf lists the kinds that are above their limit, with their number
-// or their growth within a day.
-func customResourcesOf() string {
-	return listOfAlert(fmt.Sprintf("topk(%d, max by (%s, %s) (%s{%s}))", listed, series.Kind, series.Of,
-		series.CustomResourcesExcess, ofAlert), `{{ $x | value | printf "%.0f" }} {{ $x | label "kind" }}`+
+// listCustomResources returns a template that lists the kinds that are
+// above their limit, with their number or their increase within a day.
+func listCustomResources() string {
+	return listAlertResults(fmt.Sprintf("topk(%d, max by (%s, %s) (%s{%s}))", maxListed, series.Kind, series.Of,
+		series.CustomResourcesExcess, alertSelector), `{{ $x | value | printf "%.0f" }} {{ $x | label "kind" }}`+
 		`{{ if eq ($x | label "of") "growth" }} more than a day before{{ end }}`)
 }
 
-// evidence records what alerts quote, where there is something to say: few series
-// travel to a hub for it.
-func evidence() monitoringv1.Rule {
-	return record(series.RecentRestarts, fmt.Sprintf("%s >= 0.5", aggregate("sum", installLabels+", "+
+// buildEvidenceRule returns the rule that records recent restarts for
+// alerts, only where there are any, so that few series are sent to a hub.
+func buildEvidenceRule() monitoringv1.Rule {
+	return newRecord(series.RecentRestarts, fmt.Sprintf("%s >= 0.5", aggregate("sum", installLabels+", "+
 		series.RestartReason, fmt.Sprintf("increase(%s[%s])", series.OperatorRestarts, restartWindow))))
 }

@@ -12,18 +12,17 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// excludedSlices records the bad slices in time that an AlertSilence excludes from error
-// budgets. They are copies: alerts, and what is left of budgets, are made of all bad
-// slices, as if nothing were excluded.
-func excludedSlices() monitoringv1.Rule {
-	return record(series.SLIBadExcluded, fmt.Sprintf("%s and %s %s", series.SLIBadSlice, on(installLabels),
+// buildExcludedSlices returns the rule that records the bad slices in the time
+// that an AlertSilence excludes from error budgets. The series are copies: alerts
+// and remaining budgets still use all bad slices, including the excluded slices.
+func buildExcludedSlices() monitoringv1.Rule {
+	return newRecord(series.SLIBadExcluded, fmt.Sprintf("%s and %s %s", series.SLIBadSlice, matchOn(installLabels),
 		series.BudgetExcluded))
 }
 
-// budgetExcluding is what would be left of the budgets of a period if the excluded slices
-// were good. It reads nothing of a budget whose period has none of them, but for what is
-// left of it.
-func (s Set) budgetExcluding(p time.Duration) string {
-	return fmt.Sprintf("clamp_max(%s + %s\n%s,\n1)", series.SLOBudgetLeft, on(budgetLabels),
-		s.share(series.SLIBadExcluded, p))
+// buildBudgetExcluding returns PromQL for the remaining budgets of a period as if the excluded
+// slices were good. For a budget without excluded slices it reads only the remaining budget.
+func (s Set) buildBudgetExcluding(p time.Duration) string {
+	return fmt.Sprintf("clamp_max(%s + %s\n%s,\n1)", series.SLOBudgetLeft, matchOn(budgetLabels),
+		s.buildShare(series.SLIBadExcluded, p))
 }

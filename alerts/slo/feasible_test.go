@@ -14,7 +14,7 @@ import (
 func TestFeasible(t *testing.T) {
 	for name, test := range map[string]struct {
 		objective Objective
-		// want are the tiers with findings; ! is before those that are impossible.
+		// want are the tiers with findings. Impossible tiers have the prefix !.
 		want string
 		text string
 	}{
@@ -66,7 +66,7 @@ func TestJudgeKeepsToTheFormulas(t *testing.T) {
 			for _, tier := range Tiers() {
 				want, ok := tier.Detection(target, DefaultPeriod, 1/float64(n))
 				first := -1
-				for i, firing := range j.tier(tier, Slices(timeline, 1)) {
+				for i, firing := range j.evaluateTier(tier, Slices(timeline, 1)) {
 					if firing {
 						first = i + 1
 						break

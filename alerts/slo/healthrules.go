@@ -15,102 +15,102 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Names of the alerts about data that is missing, and about what would let an
-// alert be missing.
+// Names of the alerts about missing data, and about conditions in which an alert might be missing.
 const (
 	// AlertSLIAbsent is about an SLI without slices.
 	AlertSLIAbsent = "BellwetherSLIAbsent"
-	// AlertFleetSilent takes the place of AlertCluster where most clusters are silent.
+	// AlertFleetSilent replaces AlertCluster if most clusters are silent.
 	AlertFleetSilent = "BellwetherFleetSilent"
 	// AlertHubDown is about a hub without metrics.
 	AlertHubDown = "BellwetherHubDown"
 	// AlertRulesStale is about rules that are not evaluated.
 	AlertRulesStale = "BellwetherRulesStale"
-	// AlertRulesNotLoaded is about rules that Prometheus does not have, or not the last ones.
+	// AlertRulesNotLoaded is about rules that Prometheus has not loaded, or has not loaded in their newest form.
 	AlertRulesNotLoaded = "BellwetherRulesNotLoaded"
-	// AlertPolicyNotApplied is about a PagingPolicy that is not in force as it is now.
+	// AlertPolicyNotApplied is about a PagingPolicy whose newest form is not in force.
 	AlertPolicyNotApplied = "BellwetherPagingPolicyNotApplied"
-	// AlertSelfTestFailed is about a self-test of a PagingPolicy.
+	// AlertSelfTestFailed is about a failed self-test of a PagingPolicy.
 	AlertSelfTestFailed = "BellwetherPagingSelfTestFailed"
 	// AlertRolloutHalted is about a rollout that stopped because of failures.
 	AlertRolloutHalted = "BellwetherRolloutHalted"
 	// AlertRolloutStuck is about a rollout in which nothing happens.
 	AlertRolloutStuck = "BellwetherRolloutStuck"
-	// AlertVetoOverdue is about a veto that is in force beyond its end.
+	// AlertVetoOverdue is about a veto that is in force after its end.
 	AlertVetoOverdue = "BellwetherVetoOverdue"
-	// AlertSilenceHides is about a silence that hides a page. No AlertSilence hides it.
+	// AlertSilenceHides is about a silence that hides a page. An AlertSilence cannot hide this alert.
 	AlertSilenceHides = "BellwetherSilenceHidesBurn"
-	// AlertAgentDisconnected is about an agent that is scraped, and that the hub does not hear.
+	// AlertAgentDisconnected is about an agent that is scraped but does not reach the hub.
 	AlertAgentDisconnected = "BellwetherAgentDisconnected"
 	// AlertLate is about measurements of a cluster that arrive late.
 	AlertLate = "BellwetherMeasurementsLate"
-	// AlertSchema is about measurements in a form that the rules do not know.
+	// AlertSchema is about measurements whose schema the rules do not support.
 	AlertSchema = "BellwetherSliceSchemaUnknown"
 	// AlertCertificate is about a certificate of a probed endpoint.
 	AlertCertificate = "BellwetherCertificateExpires"
-	// AlertHeartbeat always fires, for a service that reports when it does not.
+	// AlertHeartbeat always fires. An external service can report when it stops.
 	AlertHeartbeat = "BellwetherHeartbeat"
 )
 
 const (
-	absentWindow = 15 * time.Minute
-	absentLeast  = 5
-	absentFor    = 5 * time.Minute
-	// vanishedHold is for how long what is known of an own SLI stays after its last slice. It is longer than it takes
-	// to alert on its absence.
+	absentWindow    = 15 * time.Minute
+	absentMinSlices = 5
+	absentFor       = 5 * time.Minute
+	// vanishedHold is how long the last values of an own SLI are kept after its
+	// last slice. It is longer than the time until the alert about the missing SLI.
 	vanishedHold = 30 * time.Minute
-	// vanishedLately is how far back the last slice of an own SLI is looked for.
+	// vanishedLately is the window in which the last slice of an own SLI is searched.
 	vanishedLately = time.Hour
-	// lostLeast is how many clusters have to be silent for them to be one alert, if
-	// they are more than half of the fleet.
-	lostLeast = 3
+	// lostMinClusters is how many clusters must be silent, and more than half
+	// of the fleet, before one alert replaces the alerts about single clusters.
+	lostMinClusters = 3
 	// stuckAfter is how long a wave may change nothing.
 	stuckAfter = 6 * time.Hour
 )
 
-// manyLost is a result without labels while most clusters are silent or late.
+// manyLost is PromQL with a result, which has no labels, while most clusters are silent or late.
 var manyLost = fmt.Sprintf("count(%[1]s or %[2]s) >= %[3]d and count(%[1]s or %[2]s) > 0.5 * count(%[4]s)",
-	series.ClusterLost, series.ClusterLate, lostLeast, series.ClusterExpected)
+	series.ClusterLost, series.ClusterLate, lostMinClusters, series.ClusterExpected)
 
-// lost records the clusters that nothing is known of. A cluster that joined a
-// while ago may still come, and one whose slices arrive late is not lost.
-func lost() monitoringv1.Rule {
-	return record(series.ClusterLost, fmt.Sprintf("%[1]s ^ 0\nand %[1]s offset %[2]s\nunless on (cluster) "+
-		"last_over_time(%[3]s[%[4]s])\nunless on (cluster) %[5]s", series.ClusterExpected, duration(absentWindow),
-		series.ClusterMeasured, duration(silence), series.ClusterLate))
+// buildLostRule returns the rule that records the clusters without data. A cluster that
+// joined recently may still send data, and a cluster whose slices arrive late is not lost.
+func buildLostRule() monitoringv1.Rule {
+	return newRecord(series.ClusterLost, fmt.Sprintf("%[1]s ^ 0\nand %[1]s offset %[2]s\nunless on (cluster) "+
+		"last_over_time(%[3]s[%[4]s])\nunless on (cluster) %[5]s", series.ClusterExpected, formatDuration(absentWindow),
+		series.ClusterMeasured, formatDuration(lostAfter), series.ClusterLate))
 }
 
-// wait gives an alert a time for which it has to hold.
-func wait(r monitoringv1.Rule, d time.Duration) monitoringv1.Rule {
-	w := monitoringv1.Duration(duration(d))
+// setFor returns an alert whose condition must be true for a time before it fires.
+func setFor(r monitoringv1.Rule, d time.Duration) monitoringv1.Rule {
+	w := monitoringv1.Duration(formatDuration(d))
 	r.For = &w
 	return r
 }
 
-// absenceGroup alerts on slices that are expected and missing: whoever is not
-// measured burns no budget. What was not expected a while ago may still come. Of a
-// cluster without any slices there is another alert.
-func absenceGroup(s Set) monitoringv1.RuleGroup {
-	absent := func(expected, identity, slices string) string {
+// buildAbsenceGroup returns the group with the alert about slices that are expected and
+// missing: an operator that is not measured burns no budget. Slices that were not expected
+// some time ago may still arrive. A cluster without any slices has another alert.
+func buildAbsenceGroup(s Set) monitoringv1.RuleGroup {
+	selectAbsent := func(expected, identity, slices string) string {
 		return fmt.Sprintf("%s\nand (%s offset %s)\nunless on (%s) (count_over_time(%s[%s]) >= %d)",
-			expected, expected, duration(absentWindow), identity, slices, duration(absentWindow), absentLeast)
+			expected, expected, formatDuration(absentWindow), identity, slices, formatDuration(absentWindow),
+			absentMinSlices)
 	}
-	missing := fmt.Sprintf("%s\nand on (cluster) %s", absent(series.SLIExpected, budgetLabels,
-		series.SLIBad+fmt.Sprintf("{sli=~%q}", strings.Join(s.expectedSLIs(), "|"))), series.ClusterMeasured)
+	missing := fmt.Sprintf("%s\nand on (cluster) %s", selectAbsent(series.SLIExpected, budgetLabels,
+		series.SLIBad+fmt.Sprintf("{sli=~%q}", strings.Join(s.listExpectedSLIs(), "|"))), series.ClusterMeasured)
 	for _, op := range s.Operators {
-		if own := op.ownMatcher(); own != "" {
-			missing += "\nor " + absent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own) + "\nor " +
-				vanished(own)
+		if own := op.matchExpectedSLIs(); own != "" {
+			missing += "\nor " + selectAbsent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own) + "\nor " +
+				selectVanished(own)
 		}
 	}
-	return group("absence", 4*time.Minute, wait(rule(AlertSLIAbsent, series.Ticket, series.ScopeOperator,
-		fmt.Sprintf("(\n%s\n)\nor (\n%s\n)", indent(owned(missing)), indent(s.unknownOperators())),
-		s.annotate(map[string]string{
-			"summary": ofKnown("No data for {{ with $labels.sli }}{{ . }} of {{ end }}"+nameOfOperator+
+	return newGroup("absence", 4*time.Minute, setFor(newAlert(AlertSLIAbsent, series.Ticket, series.ScopeOperator,
+		fmt.Sprintf("(\n%s\n)\nor (\n%s\n)", indent(addSLOAndTeam(missing)), indent(s.selectUnknownOperators())),
+		s.addDashboard(map[string]string{
+			"summary": pickText("No data for {{ with $labels.sli }}{{ . }} of {{ end }}"+operatorName+
 				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
-				"Operator "+nameOfOperator+", which objectives or a probe name, is expected on no cluster",
-				"There is no operator "+nameOfOperator+", which objectives or a probe name"),
-			"description": ofKnown("The SLI was measured fewer than 5 times in the last 15 minutes. The operator "+
+				"Operator "+operatorName+", which objectives or a probe name, is expected on no cluster",
+				"There is no operator "+operatorName+", which objectives or a probe name"),
+			"description": pickText("The SLI was measured fewer than 5 times in the last 15 minutes. The operator "+
 				"may be down without any other alert. Check that the agent runs and that Prometheus scrapes it. If "+
 				"this is an SLI of the operator's own, check that the metrics have the names that its definition uses.",
 				"Nothing is measured, and nothing else alerts about it. Its ManagedOperator selects no cluster, or "+
@@ -121,51 +121,56 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 		}, "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}")), absentFor))
 }
 
-// vanished are the own SLIs that are measured, but not on a cluster on which the last slice used up more than its share
-// of the budget. Of others it is not known on which clusters they have to be. The alert stays until there are slices
-// again, or the operator leaves the cluster. If the last of those slices is good, it does not fire again.
-func vanished(own string) string {
-	measured := fmt.Sprintf("(count_over_time(%s%s[%s]) >= %d)", series.SLIBad, own, duration(absentWindow),
-		absentLeast)
-	failing := fmt.Sprintf("last_over_time(%s%s[%s]) > %s (1 - %s%s)", series.SLIBad, own, duration(vanishedLately),
-		ofSLO, series.SLOObjective, own)
+// selectVanished returns PromQL for the own SLIs that are measured elsewhere but not on a cluster whose
+// last slice used more than its share of the budget. Other own SLIs are not covered, because the
+// clusters on which they must exist are unknown. The alert stays until there are slices again, or until
+// the operator leaves the cluster. If the last of those slices is good, the alert does not fire again.
+func selectVanished(own string) string {
+	measured := fmt.Sprintf("(count_over_time(%s%s[%s]) >= %d)", series.SLIBad, own, formatDuration(absentWindow),
+		absentMinSlices)
+	failing := fmt.Sprintf("last_over_time(%s%s[%s]) > %s (1 - %s%s)", series.SLIBad, own,
+		formatDuration(vanishedLately),
+		onObjective, series.SLOObjective, own)
 	alerted := aggregate("group", budgetLabels, fmt.Sprintf("last_over_time(ALERTS{alertname=%q,cluster!=\"\",%s[%s])",
-		AlertSLIAbsent, strings.TrimPrefix(own, "{"), duration(vanishedLately)))
-	good := fmt.Sprintf("last_over_time(%s%s[%s]) <= %s (1 - %s%s)", series.SLIBad, own, duration(vanishedLately),
-		ofSLO, series.SLOObjective, own)
-	alerted = fmt.Sprintf("(%s unless %s %s)", alerted, on(budgetLabels), good)
+		AlertSLIAbsent, strings.TrimPrefix(own, "{"), formatDuration(vanishedLately)))
+	good := fmt.Sprintf("last_over_time(%s%s[%s]) <= %s (1 - %s%s)", series.SLIBad, own, formatDuration(vanishedLately),
+		onObjective, series.SLOObjective, own)
+	alerted = fmt.Sprintf("(%s unless %s %s)", alerted, matchOn(budgetLabels), good)
 	return fmt.Sprintf("(%s or %s)\n  and %s %s\n  and on (cluster) %s\n  and %s %s\n  unless %s %s", failing, alerted,
-		on(installLabels), series.OperatorExpected, series.ClusterMeasured, on(objectiveLabels), measured,
-		on(budgetLabels), measured)
+		matchOn(installLabels), series.OperatorExpected, series.ClusterMeasured, matchOn(objectiveLabels), measured,
+		matchOn(budgetLabels), measured)
 }
 
-// unknownOperators are those that objectives or probes name and that are expected nowhere. Alerts about
-// them would be joined with what is recorded of operators, and lost.
-func (s Set) unknownOperators() string {
-	probes := aggregate("group", objectiveLabels, withProbeSLI(series.ProbeSuccess))
-	unknown := []string{fmt.Sprintf("%s unless %s %s", probes, on(operatorLabels), known)}
+// selectUnknownOperators returns PromQL for the operators that objectives or
+// probes name and that are expected on no cluster. It is separate because alerts
+// about such operators have no recorded series to join with, and would be lost.
+func (s Set) selectUnknownOperators() string {
+	probes := aggregate("group", objectiveLabels, addProbeSLI(series.ProbeSuccess))
+	unknown := []string{fmt.Sprintf("%s unless %s %s", probes, matchOn(operatorLabels), knownMetric)}
 	for _, id := range s.Named {
-		unknown = append(unknown, fmt.Sprintf("absent_over_time(%s{%s}[%s])", known, matchOperator(id),
-			duration(absentWindow)))
+		unknown = append(unknown, fmt.Sprintf("absent_over_time(%s{%s}[%s])", knownMetric, matchOperator(id),
+			formatDuration(absentWindow)))
 	}
 	return fmt.Sprintf("(%s)\nand on () %s", strings.Join(unknown, "\nor "), aggregate("group", "",
-		series.FleetClusters+" offset "+duration(absentWindow)))
+		series.FleetClusters+" offset "+formatDuration(absentWindow)))
 }
 
-// ofKnown is a template that chooses by what is known of an alert's operator: it is expected on a cluster, the
-// hub has it, or neither.
-func ofKnown(expected, unexpected, missing string) string {
-	found := func(metric string) string {
-		return results(metric+"{"+matching(series.OperatorNamespace, series.Operator)+"}", series.OperatorNamespace,
+// pickText returns a template that chooses a text by the state of an
+// alert's operator: it is expected on a cluster, the hub has it, or neither.
+func pickText(expected, unexpected, missing string) string {
+	querySeries := func(metric string) string {
+		return formatQuery(metric+"{"+matchAlertLabels(series.OperatorNamespace, series.Operator)+"}",
+			series.OperatorNamespace,
 			series.Operator)
 	}
-	return fmt.Sprintf("{{ if or $labels.cluster (%s) }}%s{{ else if %s }}%s{{ else }}%s{{ end }}", found(known),
-		expected, found(series.OperatorReady), unexpected, missing)
+	return fmt.Sprintf("{{ if or $labels.cluster (%s) }}%s{{ else if %s }}%s{{ else }}%s{{ end }}",
+		querySeries(knownMetric), expected, querySeries(series.OperatorReady), unexpected, missing)
 }
 
-// ownMatcher selects the own SLIs of an operator with alerts, and the probes that it names, if it has
-// any. They are expected somewhere: on which clusters their metrics are is not known.
-func (op Operator) ownMatcher() string {
+// matchExpectedSLIs returns the matchers of an operator's own SLIs with alerts, and
+// of the probes that its objectives name. It is empty if there are none. These SLIs
+// are expected to exist, but the clusters on which their metrics exist are unknown.
+func (op Operator) matchExpectedSLIs() string {
 	var names []string
 	for _, own := range op.Own {
 		isSilent := func(o Objective) bool { return o.SLI == own.Name && o.Alerts == AlertsNone }
@@ -174,7 +179,8 @@ func (op Operator) ownMatcher() string {
 		}
 	}
 	for _, o := range op.Objectives {
-		if o.isOfProbe() && o.SLI != Probe && o.Alerts != AlertsNone {
+		// An objective for Probe itself is for all probes and names none.
+		if o.isForProbe() && o.SLI != Probe && o.Alerts != AlertsNone {
 			names = append(names, regexp.QuoteMeta(o.SLI))
 		}
 	}
@@ -184,45 +190,47 @@ func (op Operator) ownMatcher() string {
 	return fmt.Sprintf("{%s,sli=~%q}", matchOperator(op.ID()), strings.Join(names, "|"))
 }
 
-// healthGroup alerts on what would let other alerts be missing, and on what waits
-// for a person.
-func healthGroup() monitoringv1.RuleGroup {
-	return group("health", Step, slices.Concat(pathAlerts(), partAlerts(), rolloutAlerts(), gateAlerts(),
-		certificateAlerts(), silenceAlerts())...)
+// buildHealthGroup returns the group with the alerts about conditions in which
+// other alerts might be missing, and about operations that wait for a person.
+func buildHealthGroup() monitoringv1.RuleGroup {
+	return newGroup("health", Step, slices.Concat(buildPathAlerts(), buildPartAlerts(), buildRolloutAlerts(),
+		buildGateAlerts(),
+		buildCertificateAlerts(), buildSilenceAlerts())...)
 }
 
-// pathAlerts are about the way from the clusters to the alerts.
-func pathAlerts() []monitoringv1.Rule {
-	fleet := func(name, severity, expr, summary, description string) monitoringv1.Rule {
-		return rule(name, severity, series.ScopeFleet, expr, map[string]string{"summary": summary,
+// buildPathAlerts returns the alerts about the path from the clusters to the alerts.
+func buildPathAlerts() []monitoringv1.Rule {
+	newRule := func(name, severity, expr, summary, description string) monitoringv1.Rule {
+		return newAlert(name, severity, series.ScopeFleet, expr, map[string]string{"summary": summary,
 			"description": description})
 	}
-	// A Prometheus that never scraped the hub does not miss it.
+	// A Prometheus that never scraped the hub does not report it as missing.
 	hubDown := fmt.Sprintf("absent(%[1]s)\nand on () (present_over_time(%[1]s[1d]) or ALERTS{alertname=%[2]q})",
 		series.FleetClusters, AlertHubDown)
 	disconnected := fmt.Sprintf("%s == 0\nand on (cluster) %s", aggregate("max", series.Cluster, series.ClusterOnline),
 		series.ClusterMeasured)
 	return []monitoringv1.Rule{
-		fleet(AlertHeartbeat, series.Heartbeat, fmt.Sprintf("group(%s) and group(%s) and group(%s)",
+		newRule(AlertHeartbeat, series.Heartbeat, fmt.Sprintf("group(%s) and group(%s) and group(%s)",
 			series.FleetClusters, series.RulesEvaluated, series.ClusterMeasured),
 			"The alerting rules of operators are evaluated",
 			"This alert fires as long as the hub is scraped and the SLIs of at least one cluster are measured. Route "+
 				"it to a service that notifies you when it stops."),
-		fleet(AlertFleetSilent, series.Page, manyLost, "There are no current measurements from {{ $value }} clusters",
-			"No SLI of any operator was measured for "+duration(silence)+" on more than half of the clusters. Check "+
+		newRule(AlertFleetSilent, series.Page, manyLost, "There are no current measurements from {{ $value }} clusters",
+			"No SLI of any operator was measured for "+formatDuration(lostAfter)+
+				" on more than half of the clusters. Check "+
 				"that their metrics reach Prometheus. There is no page for each of them."),
-		wait(fleet(AlertHubDown, series.Page, hubDown, "There are no metrics of the hub",
+		setFor(newRule(AlertHubDown, series.Page, hubDown, "There are no metrics of the hub",
 			"The hub is down, or Prometheus does not scrape it. While the hub is down, rollouts do not continue. "+
 				"There are no alerts about silent clusters meanwhile. Alerts that fire already stay."), 5*time.Minute),
-		wait(fleet(AlertRulesStale, series.Page, fmt.Sprintf("absent_over_time(%s[10m])", series.RulesEvaluated),
+		setFor(newRule(AlertRulesStale, series.Page, fmt.Sprintf("absent_over_time(%s[10m])", series.RulesEvaluated),
 			"The rules that measure SLIs are not evaluated",
 			"Prometheus has not evaluated the group bellwether-sli for 10 minutes, so there are no pages. Check "+
 				"its log, and prometheus_rule_group_iterations_missed_total."), 5*time.Minute),
-		wait(fleet(AlertRulesNotLoaded, series.Ticket, fmt.Sprintf("count(%s == 0)", series.SLORulesLoaded),
+		setFor(newRule(AlertRulesNotLoaded, series.Ticket, fmt.Sprintf("count(%s == 0)", series.SLORulesLoaded),
 			"Operators whose newest rules Prometheus does not evaluate: {{ $value }}",
 			"The condition RulesLoaded of their OperatorSLOs says what is wrong. The previous rules stay in force."),
 			absentWindow),
-		wait(fleet(
+		setFor(newRule(
 			AlertPolicyNotApplied,
 			series.Ticket,
 			fmt.Sprintf("count(%s == 0)", aggregate("min",
@@ -231,7 +239,7 @@ func pathAlerts() []monitoringv1.Rule {
 			"Their condition Ready says what is wrong. Who is notified stays as it was before; a policy that was "+
 				"never applied notifies nobody, and its alerts go where the policy with the scope Fleet says.",
 		), absentWindow),
-		fleet(
+		newRule(
 			AlertSelfTestFailed,
 			series.Ticket,
 			fmt.Sprintf("count(%s == 0)", aggregate("min",
@@ -240,12 +248,12 @@ func pathAlerts() []monitoringv1.Rule {
 			"A test alert was sent to the receivers of their pages, and not every notification was accepted. The "+
 				"status of the policies says which.",
 		),
-		wait(rule(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, disconnected, map[string]string{
+		setFor(newAlert(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, disconnected, map[string]string{
 			"summary": "The agent of cluster {{ $labels.cluster }} runs, but does not reach the hub",
 			"description": "Its metrics are scraped, and its Lease on the hub is not renewed. Check the network, and " +
 				"whether its credentials are still valid.",
 		}), absentWindow),
-		wait(rule(AlertVetoOverdue, series.Ticket, series.ScopeCluster, fmt.Sprintf("%s < time()",
+		setFor(newAlert(AlertVetoOverdue, series.Ticket, series.ScopeCluster, fmt.Sprintf("%s < time()",
 			aggregate("max", series.Cluster, series.ClusterVetoEnd)), map[string]string{
 			"summary": "The owner of cluster {{ $labels.cluster }} still refuses changes after the end of the veto",
 			"description": "Rollouts defer the cluster, so it does not get fixes. Ask its owner to delete the " +
@@ -254,41 +262,44 @@ func pathAlerts() []monitoringv1.Rule {
 	}
 }
 
-// rolloutAlerts are about rollouts that do not go on. One that had to wait for
-// ChangeWindows has the whole time anew.
-func rolloutAlerts() []monitoringv1.Rule {
+// buildRolloutAlerts returns the alerts about rollouts that make no progress.
+// After a rollout waited for ChangeWindows, the full time counts again.
+func buildRolloutAlerts() []monitoringv1.Rule {
 	wave := operatorLabels + ", " + series.Wave
-	inPhase := func(offset string) string {
+	selectInPhase := func(offset string) string {
 		return aggregate("group", wave+", "+series.Phase,
 			series.RolloutWavePhase+`{phase=~"Updating|Verifying"}`+offset)
 	}
 	stuck := fmt.Sprintf("%s\nand %s\nand %s %s{phase=\"Progressing\"}\nunless %s max by (%s) (changes(%s[%s])) > 0\n"+
 		"unless %s max_over_time(%s{reason=\"WindowClosed\"}[%s])",
-		inPhase(""), inPhase(" offset "+duration(stuckAfter)), on(operatorLabels), series.RolloutPhase, on(wave), wave,
-		series.RolloutWaveClusters, duration(stuckAfter), on(operatorLabels), series.RolloutHeld, duration(stuckAfter))
-	about := func(name, expr, summary, description string) monitoringv1.Rule {
-		return rule(name, series.Ticket, series.ScopeRelease, ofTeam(expr), map[string]string{"summary": summary,
+		selectInPhase(""), selectInPhase(" offset "+formatDuration(stuckAfter)), matchOn(operatorLabels),
+		series.RolloutPhase, matchOn(wave), wave, series.RolloutWaveClusters, formatDuration(stuckAfter),
+		matchOn(operatorLabels), series.RolloutHeld, formatDuration(stuckAfter))
+	newRolloutAlert := func(name, expr, summary, description string) monitoringv1.Rule {
+		return newAlert(name, series.Ticket, series.ScopeRelease, addTeam(expr), map[string]string{"summary": summary,
 			"description": description})
 	}
 	return []monitoringv1.Rule{
-		wait(about(AlertRolloutHalted, fmt.Sprintf("group by (%s) (%s{phase=\"Halted\"})", operatorLabels,
-			series.RolloutPhase), "The rollout of "+nameOfOperator+" is halted",
+		setFor(newRolloutAlert(AlertRolloutHalted, fmt.Sprintf("group by (%s) (%s{phase=\"Halted\"})", operatorLabels,
+			series.RolloutPhase), "The rollout of "+operatorName+" is halted",
 			"More clusters failed than the wave allows, or the version is blocked. "+showRollout), absentFor),
-		about(AlertRolloutStuck, stuck, "Nothing happens in wave {{ $labels.wave }} of the rollout of "+nameOfOperator,
-			"The wave is in phase {{ $labels.phase }}, and no cluster of it has changed for "+duration(stuckAfter)+
+		newRolloutAlert(AlertRolloutStuck, stuck,
+			"Nothing happens in wave {{ $labels.wave }} of the rollout of "+operatorName,
+			"The wave is in phase {{ $labels.phase }}, and no cluster of it has changed for "+
+				formatDuration(stuckAfter)+
 				". "+showRollout),
 	}
 }
 
-// showRollout says which command shows the rollout of an alert.
+// showRollout names the command that shows the rollout of an alert.
 const showRollout = "Run `bellwether rollout get {{ $labels.operator_namespace }}/{{ $labels.operator }}`."
 
-// silenceAlerts are about silences that hide pages. Alertmanager itself says which alerts
-// a silence hides; the hub exports it.
-func silenceAlerts() []monitoringv1.Rule {
-	about := func(scope, labels, selector, subject string) monitoringv1.Rule {
+// buildSilenceAlerts returns the alerts about silences that hide pages.
+// Alertmanager reports which alerts a silence hides, and the hub exports it.
+func buildSilenceAlerts() []monitoringv1.Rule {
+	newSilenceAlert := func(scope, labels, selector, subject string) monitoringv1.Rule {
 		labels += ", " + series.Namespace + ", " + series.Silence + ", " + series.Owner
-		return wait(rule(AlertSilenceHides, series.Ticket, scope,
+		return setFor(newAlert(AlertSilenceHides, series.Ticket, scope,
 			aggregate("sum", labels, series.SilenceHiddenPages+selector)+" > 0", map[string]string{
 				"summary": "The silence {{ $labels.namespace }}/{{ $labels.silence }} of {{ $labels.owner }} hides " +
 					"pages about " + subject,
@@ -299,12 +310,13 @@ func silenceAlerts() []monitoringv1.Rule {
 			}), absentFor)
 	}
 	return []monitoringv1.Rule{
-		about(series.ScopeRelease, operatorLabels, `{operator!=""}`, nameOfOperator),
-		about(series.ScopeCluster, series.Cluster, `{operator="",cluster!=""}`, "cluster {{ $labels.cluster }}"),
+		newSilenceAlert(series.ScopeRelease, operatorLabels, `{operator!=""}`, operatorName),
+		newSilenceAlert(series.ScopeCluster, series.Cluster, `{operator="",cluster!=""}`,
+			"cluster {{ $labels.cluster }}"),
 	}
 }
 
-// ofTeam gives alerts about an operator its team.
-func ofTeam(alerts string) string {
-	return fmt.Sprintf("(\n%s\n)\n* %s %s", indent(alerts), on(operatorLabels), joinTeam)
+// addTeam adds to alerts about an operator the team of the operator.
+func addTeam(alerts string) string {
+	return fmt.Sprintf("(\n%s\n)\n* %s %s", indent(alerts), matchOn(operatorLabels), joinTeam)
 }

@@ -9,26 +9,29 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// judgeLatency looks at the classic histogram of reconciles. Where a Prometheus
-// keeps only the native one, it looks at that.
-func judgeLatency(of operators, t Thresholds) string {
-	return ofOperator(of, func(from pods) string {
-		return fmt.Sprintf("(%s)\nor %s (%s)", classicLatency(from, t), on(from.labels), nativeLatency(from, t))
+// judgeLatency returns PromQL for the slices of latency. It reads the classic histogram of
+// reconciles, or the native histogram if a Prometheus keeps only the native histogram.
+func judgeLatency(ops operators, t Thresholds) string {
+	return aggregateByOperator(ops, func(from pods) string {
+		return fmt.Sprintf("(%s)\nor %s (%s)", buildClassicLatency(from, t), matchOn(from.labels),
+			buildNativeLatency(from, t))
 	})
 }
 
-func classicLatency(from pods, t Thresholds) string {
-	total := from.rate(series.ReconcileTimeCount)
-	slow := fmt.Sprintf("(%s - %s)", total, from.rate(series.ReconcileTimeBucket, le(t.Duration)))
-	return notOrFew(slow, t.BadShare.decimal()+" * "+total)
+// buildClassicLatency returns PromQL for slices of latency from the classic histogram.
+func buildClassicLatency(from pods, t Thresholds) string {
+	total := from.buildRate(series.ReconcileTimeCount)
+	slow := fmt.Sprintf("(%s - %s)", total, from.buildRate(series.ReconcileTimeBucket, matchLE(t.Duration)))
+	return requireSeveral(slow, t.BadShare.formatDecimal()+" * "+total)
 }
 
-// nativeLatency estimates the slow reconciles within the bucket that has the
-// threshold. Without reconciles their fraction is not a number, and none is slow.
-func nativeLatency(from pods, t Thresholds) string {
-	all := from.rate(series.ReconcileTime)
-	total := fmt.Sprintf("histogram_count(%s)", all)
+// buildNativeLatency returns PromQL for slices of latency from the native histogram: 1 if too many reconciles
+// were slow, else 0. It estimates the slow reconciles within the bucket that contains the threshold.
+func buildNativeLatency(from pods, t Thresholds) string {
+	rate := from.buildRate(series.ReconcileTime)
+	total := fmt.Sprintf("histogram_count(%s)", rate)
+	// Without reconciles the fraction is NaN. `>= 0` drops NaN, and `or 0 *` replaces it: no reconcile is slow.
 	slow := fmt.Sprintf("(%s * (histogram_fraction(%s, Inf, %s) >= 0) or 0 * %s)", total,
-		number(t.Duration.Seconds()), all, total)
-	return notOrFew(slow, t.BadShare.decimal()+" * "+total)
+		formatNumber(t.Duration.Seconds()), rate, total)
+	return requireSeveral(slow, t.BadShare.formatDecimal()+" * "+total)
 }

@@ -12,32 +12,31 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// missingAbove is the part of an hour's slices from which on some are missing. Windows begin
-// and end at another moment than slices, which makes a difference of one.
+// missingAbove is the part of an hour's slices above which slices count as missing.
+// Windows and slices begin at different moments, which makes a difference of one slice.
 const missingAbove = "0.02"
 
-// missingSlices records the part of an hour's slices of a cluster that never arrived. The
-// hour is one that has been over for so long that nothing of it arrives any more, and in
-// which the cluster was expected to have some.
+// buildMissingSlices returns the rule that records the part of an hour's slices of a cluster that never arrived. The
+// hour ended so long ago that none of its slices can still arrive, and the cluster was expected to have slices in it.
 //
-// A slice that is missing counts as good, so what is left of budgets is less by up to
-// that.
-func missingSlices() monitoringv1.Rule {
+// A missing slice counts as good, so the real remaining budget may be smaller by up to this part.
+func buildMissingSlices() monitoringv1.Rule {
 	const hour = time.Hour
-	window := fmt.Sprintf("[%s] offset %s", duration(hour), duration(OutOfOrderWindow))
-	expected := func(before time.Duration) string {
-		return fmt.Sprintf("%s offset %s", series.ClusterExpected, duration(before))
+	window := fmt.Sprintf("[%s] offset %s", formatDuration(hour), formatDuration(OutOfOrderWindow))
+	expected := func(offset time.Duration) string {
+		return fmt.Sprintf("%s offset %s", series.ClusterExpected, formatDuration(offset))
 	}
-	return record(series.SlicesMissing, fmt.Sprintf("1 -\n(\n  sum by (cluster) (count_over_time(%s%s))\n"+
+	// A cluster without any slices in the hour counts as 0 slices.
+	return newRecord(series.SlicesMissing, fmt.Sprintf("1 -\n(\n  sum by (cluster) (count_over_time(%s%s))\n"+
 		"  or on (cluster) 0 * %s\n) / %d > %s\nand on (cluster) %s\nand on (cluster) %s",
 		series.SlicesRecorded, window,
 		expected(OutOfOrderWindow), int(hour/Step), missingAbove, expected(OutOfOrderWindow),
 		expected(OutOfOrderWindow+hour)))
 }
 
-// MissingShare is PromQL for the part of a period's slices that never arrived, by cluster;
-// there is no result where none is missing. The selector is empty or {...}.
+// MissingShare returns PromQL for the part of a period's slices that never arrived, by
+// cluster. Clusters without missing slices have no result. The selector is empty or {...}.
 func MissingShare(selector string, period time.Duration) string {
-	return fmt.Sprintf("sum_over_time(%s%s[%s]) * %d / %d", series.SlicesMissing, selector, duration(period),
+	return fmt.Sprintf("sum_over_time(%s%s[%s]) * %d / %d", series.SlicesMissing, selector, formatDuration(period),
 		int(budgetInterval.Seconds()), int(period.Seconds()))
 }

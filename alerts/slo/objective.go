@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What is wrong with an objective. Messages say what to write instead.
+// Errors about objectives. Their messages say what to write instead.
 var (
 	ErrTarget   = errors.New("invalid target")
 	ErrPeriod   = errors.New("invalid period")
@@ -20,32 +20,31 @@ var (
 	ErrOperator = errors.New("invalid operator")
 )
 
-// PPM is a ratio in parts per million: integers, so that a target is exactly
-// what was written. 99.9 % is 999000.
+// PPM is a ratio in parts per million. It is an integer, so that a target keeps its exact value. 99.9 % is 999000.
 type PPM int64
 
 // One is the ratio 1.
 const One PPM = 1_000_000
 
-// Ratio is the float of the ratio, nearest to its decimal notation.
+// Ratio returns the ratio as the nearest float.
 func (p PPM) Ratio() float64 { return float64(p) / float64(One) }
 
-// Budget is what the target leaves: 1 - target.
+// Budget returns the part that the target leaves for failures: 1 - target.
 func (p PPM) Budget() PPM { return One - p }
 
-// String is the ratio in percent, as ParseTarget reads it.
+// String returns the ratio in percent, in the form that ParseTarget reads.
 func (p PPM) String() string {
 	text := fmt.Sprintf("%d.%04d", p/10_000, p%10_000)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// decimal is the ratio as PromQL writes it.
-func (p PPM) decimal() string { return number(p.Ratio()) }
+// formatDecimal returns the ratio as a number of PromQL.
+func (p PPM) formatDecimal() string { return formatNumber(p.Ratio()) }
 
 var percent = regexp.MustCompile(`^([0-9]{1,3})(?:\.([0-9]{1,4}))?%?$`)
 
-// ParseTarget reads a target in percent, as in 99.9, exactly and with at most
-// four decimals. It has to be above 0 and below 100.
+// ParseTarget reads a target in percent, as in 99.9, exactly and with
+// at most four decimals. The target must be above 0 and below 100.
 func ParseTarget(text string) (PPM, error) {
 	match := percent.FindStringSubmatch(strings.TrimSpace(text))
 	if match == nil {
@@ -64,8 +63,8 @@ func ParseTarget(text string) (PPM, error) {
 	return p, p.check()
 }
 
-// ParseSliceTarget reads the share of good requests that a good slice needs, in
-// percent as ParseTarget does. It may be 100.
+// ParseSliceTarget reads the share of good requests that a good
+// slice needs, in percent, like ParseTarget. It may be 100.
 func ParseSliceTarget(text string) (PPM, error) {
 	if strings.TrimSuffix(strings.TrimSpace(text), "%") == "100" {
 		return One, nil
@@ -73,10 +72,11 @@ func ParseSliceTarget(text string) (PPM, error) {
 	return ParseTarget(text)
 }
 
+// check returns an error unless the target is above 0 and below 1.
 func (p PPM) check() error {
 	switch {
 	case p <= 0:
-		return fmt.Errorf("%w %s: a target of nothing never alerts; it has to be above 0", ErrTarget, p)
+		return fmt.Errorf("%w %s: a target of 0 never alerts; it must be above 0", ErrTarget, p)
 	case p >= One:
 		return fmt.Errorf("%w %s: a target of 100 leaves no budget, so every failure would page; write 99.9, say",
 			ErrTarget, p)
@@ -86,8 +86,8 @@ func (p PPM) check() error {
 
 const day = 24 * time.Hour
 
-// Bounds of a budget period: the longest window of a tier fits in, and
-// Prometheus can be expected to keep the slices.
+// Limits of a budget period: it must contain the longest window
+// of a tier, and Prometheus must be able to keep its slices.
 const (
 	MinPeriod     = 3 * day
 	MaxPeriod     = 92 * day
@@ -96,8 +96,7 @@ const (
 
 var period = regexp.MustCompile(`^([0-9]{1,6})([hdw])$`)
 
-// ParsePeriod reads a budget period in hours, days or weeks, as in 30d: from 3
-// to 92 days.
+// ParsePeriod reads a budget period in hours, days or weeks, as in 30d. The period must be from 3 to 92 days.
 func ParsePeriod(text string) (time.Duration, error) {
 	match := period.FindStringSubmatch(strings.TrimSpace(text))
 	if match == nil {
@@ -111,22 +110,23 @@ func ParsePeriod(text string) (time.Duration, error) {
 	return d, checkPeriod(d)
 }
 
+// checkPeriod returns an error unless the period is within the limits and in whole hours.
 func checkPeriod(d time.Duration) error {
 	switch {
 	case d < MinPeriod:
-		return fmt.Errorf("%w %s: at least %s, which the longest burn-rate window needs", ErrPeriod, duration(d),
-			duration(MinPeriod))
+		return fmt.Errorf("%w %s: at least %s, which the longest burn-rate window needs", ErrPeriod, formatDuration(d),
+			formatDuration(MinPeriod))
 	case d > MaxPeriod:
 		return fmt.Errorf("%w %s: at most %s, as Prometheus would have to keep every slice of it", ErrPeriod,
-			duration(d), duration(MaxPeriod))
+			formatDuration(d), formatDuration(MaxPeriod))
 	case d%time.Hour != 0:
 		return fmt.Errorf("%w %s: whole hours only", ErrPeriod, d)
 	}
 	return nil
 }
 
-// duration writes a duration as Prometheus does, with one unit.
-func duration(d time.Duration) string {
+// formatDuration returns a duration in the notation of Prometheus, with one unit.
+func formatDuration(d time.Duration) string {
 	for _, u := range []struct {
 		unit time.Duration
 		name string
@@ -138,5 +138,5 @@ func duration(d time.Duration) string {
 	return strconv.FormatInt(int64(d/time.Second), 10) + "s"
 }
 
-// number writes a float as PromQL does, with no more digits than it needs.
-func number(f float64) string { return strconv.FormatFloat(f, 'g', 12, 64) }
+// formatNumber returns a float in the notation of PromQL, without unneeded digits.
+func formatNumber(f float64) string { return strconv.FormatFloat(f, 'g', 12, 64) }

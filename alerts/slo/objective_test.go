@@ -77,20 +77,20 @@ func TestThresholdsEqualSloths(t *testing.T) {
 			for i, tier := range Tiers() {
 				want := factors[i] * (100 - 100*target.Ratio()) / 100
 				if got := tier.Threshold(target, period); math.Abs(got-want) > 1e-12 {
-					t.Errorf("%s, %s, tier %s: %v, want %v", target, duration(period), tier.Name, got, want)
+					t.Errorf("%s, %s, tier %s: %v, want %v", target, formatDuration(period), tier.Name, got, want)
 				}
 			}
 		}
 	}
 }
 
-// TestTiers holds the table to the formulas that it is made by.
+// TestTiers compares the table of tiers with its formulas.
 func TestTiers(t *testing.T) {
 	for _, tier := range Tiers() {
 		if tier.Short*12 != tier.Long {
 			t.Errorf("tier %s: %s is not a twelfth", tier.Name, tier.Short)
 		}
-		if tier.Short%Step != 0 || duration(tier.Long) != tier.Name {
+		if tier.Short%Step != 0 || formatDuration(tier.Long) != tier.Name {
 			t.Errorf("tier %s: windows %s and %s", tier.Name, tier.Long, tier.Short)
 		}
 	}

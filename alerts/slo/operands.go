@@ -13,36 +13,37 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// measuredWithin is for how long an SLI that had slices on a cluster is known to be defined for what there is there.
+// measuredWithin is how long after a slice the definition of an SLI counts as correct for a cluster.
 const measuredWithin = "1d"
 
-// badQuery is how a query of bad requests is composed. A query that finds nothing where there are requests means that
-// none is bad, unless it computes its result from vectors of which one is missing.
+// badQuery is the structure of a query of bad requests. If the query has no result while there are requests,
+// there are no bad requests, unless the query computes its result from vectors and one vector is missing.
 type badQuery struct {
-	// addends are what the query adds up, each of which may find nothing: the query itself if it is no sum.
+	// addends are the terms of the query. Each term may have no result. They are the query itself if it is not a sum.
 	addends []string
-	// operands are the vectors that the addends compute with.
+	// operands are the vectors that the addends are computed from.
 	operands []string
-	// ofAll is true if one of the operands is all requests, so that none of what is computed can be missing alone.
-	ofAll bool
-	// minuend and subtrahend are those of the only difference, if what is missing from the subtrahend is bad. A
-	// histogram always has all of its buckets, so one that is missing says nothing.
+	// hasAll is true if all requests are one of the operands: then no other operand can be missing alone.
+	hasAll bool
+	// minuend and subtrahend are the operands of the only subtraction, if requests that are
+	// missing from the subtrahend are bad. They are empty for histograms: a histogram always
+	// has all of its buckets, so a missing bucket does not mean that requests are bad.
 	minuend, subtrahend string
 }
 
-// parseBad reads a query of bad requests, beside the one of all requests. ParseQuery accepts both.
+// parseBad reads a query of bad requests and its query of all requests. ParseQuery must accept both.
 func parseBad(bad, total string) badQuery {
 	expr, badErr := ParseQuery(bad)
 	all, totalErr := ParseQuery(total)
-	if badErr != nil || totalErr != nil {
+	if badErr != nil || totalErr != nil { // the queries were not checked
 		return badQuery{addends: []string{bad}}
 	}
 	out, computed := badQuery{}, []*parser.BinaryExpr{}
-	parts := addends(expr)
+	parts := splitAddends(expr)
 	for _, part := range parts {
 		out.addends = append(out.addends, part.String())
 		parser.Inspect(part, func(node parser.Node, _ []parser.Node) error {
-			if binary, ok := node.(*parser.BinaryExpr); ok && computes(binary) {
+			if binary, ok := node.(*parser.BinaryExpr); ok && isComputation(binary) {
 				computed = append(computed, binary)
 			}
 			return nil
@@ -55,64 +56,65 @@ func parseBad(bad, total string) badQuery {
 	for _, binary := range computed {
 		sides = append(sides, binary.LHS, binary.RHS)
 	}
-	if requiresAll(all, sides) {
+	if needsAll(all, sides) {
 		return out
 	}
 	for _, side := range sides {
-		if operand := summed(side).String(); !slices.Contains(out.operands, operand) {
+		if operand := stripSum(side).String(); !slices.Contains(out.operands, operand) {
 			out.operands = append(out.operands, operand)
 		}
 	}
-	out.ofAll = slices.Contains(out.operands, summed(all).String())
-	if len(computed) == 1 && len(parts) == 1 && computed[0].Op == parser.SUB && !readsBuckets(computed[0].RHS) {
-		out.minuend, out.subtrahend = summed(computed[0].LHS).String(), summed(computed[0].RHS).String()
+	out.hasAll = slices.Contains(out.operands, stripSum(all).String())
+	if len(computed) == 1 && len(parts) == 1 && computed[0].Op == parser.SUB && !hasBuckets(computed[0].RHS) {
+		out.minuend, out.subtrahend = stripSum(computed[0].LHS).String(), stripSum(computed[0].RHS).String()
 	}
 	return out
 }
 
-// requiresAll tells whether a query of all requests finds nothing where any of the operands is missing.
-func requiresAll(total parser.Expr, operands []parser.Expr) bool {
-	both, ok := total.(*parser.BinaryExpr)
-	return ok && both.Op == parser.LAND && !slices.ContainsFunc(operands, func(operand parser.Expr) bool {
-		return operand.String() != both.LHS.String() && operand.String() != both.RHS.String()
+// needsAll reports whether a query of all requests has no result if any of the operands is missing.
+func needsAll(total parser.Expr, operands []parser.Expr) bool {
+	operation, ok := total.(*parser.BinaryExpr)
+	return ok && operation.Op == parser.LAND && !slices.ContainsFunc(operands, func(operand parser.Expr) bool {
+		return operand.String() != operation.LHS.String() && operand.String() != operation.RHS.String()
 	})
 }
 
-// summed is what an expression sums by cluster, or the expression. It is summed by cluster wherever it is used.
-func summed(expr parser.Expr) parser.Expr {
+// stripSum returns the argument of a sum by cluster, or the
+// expression itself. The caller must sum the result by cluster.
+func stripSum(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.ParenExpr:
-		return summed(e.Expr)
+		return stripSum(e.Expr)
 	case *parser.AggregateExpr:
 		if e.Op == parser.SUM && !e.Without && slices.Equal(e.Grouping, []string{series.Cluster}) {
-			return summed(e.Expr)
+			return stripSum(e.Expr)
 		}
 	}
 	return expr
 }
 
-// addends are what an expression adds up, if the labels of its sides do not matter for the sum.
-func addends(expr parser.Expr) []parser.Expr {
+// splitAddends returns the terms of a sum, if the labels of its sides do not matter for the sum.
+func splitAddends(expr parser.Expr) []parser.Expr {
 	switch e := expr.(type) {
 	case *parser.ParenExpr:
-		return addends(e.Expr)
+		return splitAddends(e.Expr)
 	case *parser.BinaryExpr:
-		if e.Op == parser.ADD && computes(e) && e.VectorMatching.Card == parser.CardOneToOne {
-			return append(addends(e.LHS), addends(e.RHS)...)
+		if e.Op == parser.ADD && isComputation(e) && e.VectorMatching.Card == parser.CardOneToOne {
+			return append(splitAddends(e.LHS), splitAddends(e.RHS)...)
 		}
 	}
 	return []parser.Expr{expr}
 }
 
-// computes tells whether an operation finds nothing where one of two vectors is missing. Comparisons without bool are
-// filters: that they find nothing is a result.
-func computes(e *parser.BinaryExpr) bool {
+// isComputation reports whether an operation has no result if one of two vectors is
+// missing. Comparisons without bool are filters, for which no result is a valid result.
+func isComputation(e *parser.BinaryExpr) bool {
 	return e.LHS.Type() == parser.ValueTypeVector && e.RHS.Type() == parser.ValueTypeVector &&
 		!e.Op.IsSetOperator() && (!e.Op.IsComparisonOperator() || e.ReturnBool)
 }
 
-// readsBuckets tells whether an expression reads buckets of a classic histogram.
-func readsBuckets(expr parser.Expr) bool {
+// hasBuckets reports whether an expression reads buckets of a classic histogram.
+func hasBuckets(expr parser.Expr) bool {
 	found := false
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		if selector, ok := node.(*parser.VectorSelector); ok {
@@ -126,53 +128,57 @@ func readsBuckets(expr parser.Expr) bool {
 	return found
 }
 
-func byCluster(query string) string { return fmt.Sprintf("sum by (cluster) (%s)", query) }
+func sumByCluster(query string) string { return fmt.Sprintf("sum by (cluster) (%s)", query) }
 
-// sum is the number of bad requests. Of several kinds, those that there are none of are none.
-func (b badQuery) sum(total string) string {
+// buildSum returns PromQL for the number of bad requests. In
+// a sum of several kinds, a kind without results counts as 0.
+func (b badQuery) buildSum(total string) string {
 	if len(b.addends) == 1 {
-		return byCluster(b.addends[0])
+		return sumByCluster(b.addends[0])
 	}
 	parts := make([]string, len(b.addends))
 	for i, addend := range b.addends {
-		parts[i] = fmt.Sprintf("(%s or on (cluster) 0 * %s%s)", byCluster(addend), total, b.unlessOperands())
+		parts[i] = fmt.Sprintf("(%s or on (cluster) 0 * %s%s)", sumByCluster(addend), total, b.excludeOperands())
 	}
 	return "(" + strings.Join(parts, " + ") + ")"
 }
 
-// unlessOperands leaves out the clusters that have any of the operands.
-func (b badQuery) unlessOperands() string {
+// excludeOperands returns PromQL that excludes the clusters that have any of the operands.
+func (b badQuery) excludeOperands() string {
 	if len(b.operands) == 0 {
 		return ""
 	}
 	all := make([]string, len(b.operands))
 	for i, operand := range b.operands {
-		all[i] = byCluster(operand)
+		all[i] = sumByCluster(operand)
 	}
 	return fmt.Sprintf(" unless on (cluster) (%s)", strings.Join(all, " or "))
 }
 
-// without are the slices where the query gives no share: without requests, and without bad ones. A number that is not
-// finite is neither. If a difference has
-// lost its subtrahend, all requests are bad, from so many per second on, on a cluster where the SLI has been measured:
-// where it never was, the query may be wrong, and there are no slices.
-func (b badQuery) without(of Operator, sli, total string, enough float64) string {
-	out, bad := "", b.sum(total)
+// buildFallback returns PromQL for slices where the query gives no share: without requests, and without
+// bad requests. Numbers that are not finite make no slice. If a subtraction has lost its subtrahend,
+// all requests are bad if there are at least minRate per second. This holds only on a cluster where the
+// SLI was measured before: elsewhere the query may be wrong, and there are no slices.
+//
+// minRate is the minimum number of requests per second. In the PromQL, 0 * x == 0 selects finite numbers.
+func (b badQuery) buildFallback(operator Operator, sli, total string, minRate float64) string {
+	out, bad := "", b.buildSum(total)
 	if len(b.operands) > 0 {
 		out = fmt.Sprintf("\nor on (cluster) 0 * %s == 0 unless on (cluster) 0 * %s != 0", bad, total)
 	}
-	if !b.ofAll {
-		out += fmt.Sprintf("\nor on (cluster) 0 * %s == 0%s unless on (cluster) 0 * %s != 0", total, b.unlessOperands(),
+	if !b.hasAll {
+		out += fmt.Sprintf("\nor on (cluster) 0 * %s == 0%s unless on (cluster) 0 * %s != 0", total,
+			b.excludeOperands(),
 			bad)
 	}
 	if b.subtrahend == "" {
 		return out
 	}
-	isEnough := ">= bool " + number(enough)
-	if enough == 0 {
+	isEnough := ">= bool " + formatNumber(minRate)
+	if minRate == 0 {
 		isEnough = "> bool 0"
 	}
 	return out + fmt.Sprintf("\nor on (cluster) (%s >= 0 %s\n  and on (cluster) %s\n  unless on (cluster) %s\n"+
-		"  and on (cluster) last_over_time(%s{%s,%s=%q}[%s]))", total, isEnough, byCluster(b.minuend),
-		byCluster(b.subtrahend), series.SLIBad, matchOperator(of.ID()), series.SLI, sli, measuredWithin)
+		"  and on (cluster) last_over_time(%s{%s,%s=%q}[%s]))", total, isEnough, sumByCluster(b.minuend),
+		sumByCluster(b.subtrahend), series.SLIBad, matchOperator(operator.ID()), series.SLI, sli, measuredWithin)
 }

@@ -20,18 +20,17 @@ type Part string
 const (
 	// Whole is for one Prometheus that scrapes the hub and all clusters.
 	Whole Part = ""
-	// Edge is for the Prometheus of each cluster. It makes slices, and sends the hub's
-	// Prometheus the series of series.Travelling.
+	// Edge is for the Prometheus of each cluster. It makes slices, and
+	// sends the series of series.Travelling to the Prometheus of the hub.
 	Edge Part = "edge"
-	// Hub is for the Prometheus that receives them and that scrapes the hub. Of
-	// clusters it reads no other series.
+	// Hub is for the Prometheus that receives these series and scrapes the hub. It reads no other series of clusters.
 	Hub Part = "hub"
 )
 
-// ErrPart says that there is no such part of the rules.
+// ErrPart is wrapped by errors about an unknown part of the rules.
 var ErrPart = errors.New("unknown part of the rules")
 
-// ParsePart reads a part: edge, hub, or nothing for the whole.
+// ParsePart reads a part: edge, hub, or empty for the whole.
 func ParsePart(text string) (Part, error) {
 	switch p := Part(text); p {
 	case Whole, Edge, Hub:
@@ -40,75 +39,76 @@ func ParsePart(text string) (Part, error) {
 	return Whole, fmt.Errorf("%w %q", ErrPart, text)
 }
 
-// QueryOffset is how far behind the groups of the hub part are evaluated, so that
-// samples which take some seconds to arrive are in.
+// QueryOffset is the delay of the evaluation of the hub part's
+// groups. It covers samples that take some seconds to arrive.
 const QueryOffset = 30 * time.Second
 
-// slices selects the slices that a part makes. Those of probes are made where the
-// results from all vantage points are.
-func (p Part) slices() string {
+// matchSlices returns the matchers of the slices that a part makes. Slices of
+// probes are made where the results from all vantage points are available.
+func (p Part) matchSlices() string {
 	switch p {
 	case Edge:
-		return ofAgents
+		return agentSlices
 	case Hub:
-		return ofProbes
+		return probeSlices
 	}
 	return ""
 }
 
-// ofProbes selects the slices of probes, and ofAgents all others.
+// probeSlices matches the slices of probes, and agentSlices all other slices.
 const (
-	ofProbes = `{sli=~"probe:.+"}`
-	ofAgents = `{sli!~"probe:.+"}`
+	probeSlices = `{sli=~"probe:.+"}`
+	agentSlices = `{sli!~"probe:.+"}`
 )
 
-// delay has groups evaluated QueryOffset behind.
-func delay(groups []monitoringv1.RuleGroup) {
+// setQueryOffset changes groups in place: their evaluation is delayed by QueryOffset.
+func setQueryOffset(groups []monitoringv1.RuleGroup) {
 	for i := range groups {
-		d := monitoringv1.Duration(duration(QueryOffset))
+		d := monitoringv1.Duration(formatDuration(QueryOffset))
 		groups[i].QueryOffset = &d
 	}
 }
 
-// heartbeat records when slices of a cluster were made, with the version of their
-// schema. The hub may also probe clusters that nothing else is known of.
-func heartbeat() monitoringv1.Rule {
-	return record(series.SlicesRecorded, "time() * "+aggregate("group", series.Cluster, series.SLIBad+ofAgents),
+// buildHeartbeat returns the rule that records when slices of a cluster were made, with the version of
+// their schema. Slices of probes are excluded, because the hub may also probe clusters without other data.
+func buildHeartbeat() monitoringv1.Rule {
+	return newRecord(series.SlicesRecorded, "time() * "+aggregate("group", series.Cluster, series.SLIBad+agentSlices),
 		series.Schema, series.SliceSchema)
 }
 
-// lateAfter is how old the newest slices of a cluster are when they are late. An
-// older sample is not found by queries without a window.
+// lateAfter is the age of a cluster's newest slices from which they
+// count as late. Queries without a window do not find older samples.
 const lateAfter = 5 * time.Minute
 
-// clusterStates record which clusters have slices, whose slices are late, and of
-// which nothing is known.
-func clusterStates() []monitoringv1.Rule {
+// buildClusterStates returns the rules that record which clusters have slices, late slices, or no data.
+func buildClusterStates() []monitoringv1.Rule {
 	lag := series.SliceLag
+	// If no slices arrive, the lag grows as fast as the time: the cluster is then lost and not late.
 	late := fmt.Sprintf("%[1]s ^ 0\nand %[1]s > %[2]d\nand %[1]s - (%[1]s offset %[3]s) < %[4]d", lag,
-		int(lateAfter.Seconds()), duration(lateAfter), int((lateAfter - Step).Seconds()))
+		int(lateAfter.Seconds()), formatDuration(lateAfter), int((lateAfter - Step).Seconds()))
 	return []monitoringv1.Rule{
-		record(series.ClusterMeasured, aggregate("group", series.Cluster, series.SlicesRecorded)),
-		record(lag, "time() - "+aggregate("max", series.Cluster,
+		newRecord(series.ClusterMeasured, aggregate("group", series.Cluster, series.SlicesRecorded)),
+		newRecord(lag, "time() - "+aggregate("max", series.Cluster,
 			fmt.Sprintf("last_over_time(%s[1h])", series.SlicesRecorded))),
-		record(series.ClusterLate, late),
-		record(series.ClusterSilent, fmt.Sprintf("%s unless on (cluster) %s",
+		newRecord(series.ClusterLate, late),
+		newRecord(series.ClusterSilent, fmt.Sprintf("%s unless on (cluster) %s",
 			aggregate("group", series.Cluster, series.ClusterOnline), series.ClusterMeasured)),
-		lost(),
+		buildLostRule(),
 	}
 }
 
-// partAlerts are about what arrives of clusters that evaluate the edge part.
-func partAlerts() []monitoringv1.Rule {
+// buildPartAlerts returns the alerts about data that arrives from clusters with the edge part.
+func buildPartAlerts() []monitoringv1.Rule {
 	return []monitoringv1.Rule{
-		wait(rule(AlertLate, series.Ticket, series.ScopeCluster,
+		setFor(newAlert(AlertLate, series.Ticket, series.ScopeCluster,
 			series.SliceLag+" and on (cluster) "+series.ClusterLate, map[string]string{
 				"summary": "Measurements of cluster {{ $labels.cluster }} arrive {{ humanizeDuration $value }} late",
 				"description": "Alerts about the cluster fire late or not at all until its measurements arrive " +
-					"within " + duration(lateAfter) + ". Check the remote write of the cluster's Prometheus, and the " +
+					"within " + formatDuration(lateAfter) +
+					". Check the remote write of the cluster's Prometheus, and the " +
 					"receiver.",
 			}), absentWindow),
-		wait(rule(AlertSchema, series.Ticket, series.ScopeCluster,
+		setFor(newAlert(AlertSchema, series.Ticket, series.ScopeCluster,
 			fmt.Sprintf("group by (cluster, schema) (%s{schema!=%q})", series.SlicesRecorded, series.SliceSchema),
 			map[string]string{
 				"summary": "Cluster {{ $labels.cluster }} sends measurements of the unknown schema " +
@@ -119,12 +119,11 @@ func partAlerts() []monitoringv1.Rule {
 	}
 }
 
-// KeepTravelling is the regular expression of a relabelling of remote write that
-// keeps the series of series.Travelling.
-func KeepTravelling() string { return strings.Join(series.Travelling(), "|") }
+// TravellingRegex returns the regular expression of a remote-write
+// relabelling that keeps the series of series.Travelling.
+func TravellingRegex() string { return strings.Join(series.Travelling(), "|") }
 
-// Comment says, as lines of comment in YAML, what a Prometheus that evaluates the
-// part needs beside it.
+// Comment returns YAML comment lines that describe what a Prometheus with this part needs.
 func (p Part) Comment() string {
 	switch p {
 	case Edge:
@@ -134,7 +133,7 @@ func (p Part) Comment() string {
 	case Hub:
 		return `# The hub part, for the Prometheus that scrapes the hub and to which the Prometheus of each cluster,
 # with the edge part, sends its slices. Samples of the last hours may arrive late: set
-# storage.tsdb.out_of_order_time_window to ` + duration(OutOfOrderWindow) + ".\n"
+# storage.tsdb.out_of_order_time_window to ` + formatDuration(OutOfOrderWindow) + ".\n"
 	}
 	return ""
 }

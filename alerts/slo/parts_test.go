@@ -29,14 +29,14 @@ func buildPart(t *testing.T, s Set, part Part) *Rules {
 	return r
 }
 
-// rulesOf are the rules of groups in an order of their own. Which slices a part makes is left out.
+// rulesOf returns the rules of groups, sorted, without the selectors of the slices that a part makes.
 func rulesOf(groups []monitoringv1.RuleGroup) []string {
 	var out []string
 	for _, g := range groups {
 		for _, r := range g.Rules {
 			expr := r.Expr.String()
 			if r.Record == series.SLIBadVersion {
-				expr = strings.ReplaceAll(expr, ofAgents, "")
+				expr = strings.ReplaceAll(expr, agentSlices, "")
 			}
 			labels := slices.Sorted(maps.Keys(r.Labels))
 			for i, name := range labels {
@@ -49,12 +49,12 @@ func rulesOf(groups []monitoringv1.RuleGroup) []string {
 	return out
 }
 
-// TestPartsAreTheWhole compares the rules of both parts with those of the whole: they are the same, but that each part
-// tells bad slices from good ones among those that it makes.
+// TestPartsAreTheWhole compares the rules of both parts with the rules of the whole: they
+// must be equal, except that each part selects the bad slices among the slices that it makes.
 func TestPartsAreTheWhole(t *testing.T) {
 	for name, set := range sets() {
 		edge, hub := buildPart(t, set, Edge), buildPart(t, set, Hub)
-		// Which bad slices count is another rule in each part: TestBadSlicesOfParts.
+		// The rule for bad slices differs in each part, see TestBadSlicesOfParts.
 		bad := func(rule string) bool { return strings.HasPrefix(rule, series.SLIBadSlice+"{}") }
 		forProbes := func(rule string) bool { return strings.HasPrefix(rule, series.SLIBadVersion+"{}") }
 		both := slices.Concat(rulesOf(edge.All()), slices.DeleteFunc(rulesOf(hub.All()), forProbes))
@@ -70,8 +70,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-// TestBadSlicesOfParts compares which SLIs each part takes bad slices of, and where the parts of the expression for
-// those that others cover are.
+// TestBadSlicesOfParts checks which SLIs each part reads bad slices
+// of, and which parts of the expression contain the covered SLIs.
 func TestBadSlicesOfParts(t *testing.T) {
 	const cover, outside = `sli=~"oom|restarts|pending"} > 0`, `sli=~"probe:.+:.+"} > 0`
 	for part, want := range map[Part]struct {
@@ -83,7 +83,7 @@ func TestBadSlicesOfParts(t *testing.T) {
 		Hub:   {`bellwether:sli_bad:bool{sli=~"probe:[^:]+"} > 0`, false, true},
 	} {
 		s := sets()["mixed"]
-		expr := s.badSlices(part)
+		expr := s.selectBadSlices(part)
 		if !strings.HasPrefix(expr, want.begins) || strings.Contains(expr, cover) != want.cover ||
 			strings.Contains(expr, outside) != want.outside {
 			t.Errorf("part %q: %s", part, expr)
@@ -91,8 +91,8 @@ func TestBadSlicesOfParts(t *testing.T) {
 	}
 }
 
-// TestHubPartIsDelayed looks for groups that would not wait for samples that are on their way, or see other groups'
-// samples too early.
+// TestHubPartIsDelayed reports groups that do not wait for samples
+// in transit, or that read samples of other groups too early.
 func TestHubPartIsDelayed(t *testing.T) {
 	for _, g := range buildPart(t, sets()["critical"], Hub).All() {
 		if g.QueryOffset == nil || *g.QueryOffset != "30s" {
@@ -108,7 +108,7 @@ func TestHubPartIsDelayed(t *testing.T) {
 	}
 }
 
-// TestHubPartReadsOnlyWhatTravels looks for series that the Prometheus of the hub would not have.
+// TestHubPartReadsOnlyWhatTravels reports series that the Prometheus of the hub does not have.
 func TestHubPartReadsOnlyWhatTravels(t *testing.T) {
 	hub := buildPart(t, sets()["critical"], Hub)
 	there := map[string]bool{"ALERTS": true}
@@ -141,8 +141,8 @@ func TestHubPartReadsOnlyWhatTravels(t *testing.T) {
 	}
 }
 
-// TestEdgePartKeepsClustersApart looks for an aggregation or a join over clusters: evaluated in the Prometheus of each
-// cluster, its result would be another one.
+// TestEdgePartKeepsClustersApart reports aggregations and joins over
+// clusters: in the Prometheus of each cluster they would have another result.
 func TestEdgePartKeepsClustersApart(t *testing.T) {
 	apart := func(t *testing.T, labels []string, without bool, expr parser.Expr) {
 		t.Helper()

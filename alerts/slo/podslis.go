@@ -19,31 +19,31 @@ const (
 	Pending = "pending"
 )
 
-// restartWindow is how far back restarts are looked for: one restart makes ten
-// slices bad at most, however many containers restart with it.
+// restartWindow is the window in which restarts are counted: one restart
+// makes at most ten slices bad, also if several containers restart together.
 const restartWindow = "10m"
 
-// podSLIs are made of what the agent sees of an operator's pods. They are tickets
-// only: if the operator does not work for it, that is another SLI, which pages.
-// The targets permit what is ordinary. One OOM kill in three days is no ticket, but
-// the second one is. It takes nine other restarts in three days, because upgrades of
-// a cluster restart nodes and API servers.
-func podSLIs() []SLI {
+// listPodSLIs returns the SLIs that the agent measures on an operator's pods. They make only
+// tickets: if the operator does not work, another SLI is bad and pages. The targets permit ordinary
+// events. One OOM kill in three days makes no ticket, but the second one does. Nine other restarts
+// in three days make a ticket, because upgrades of a cluster restart nodes and API servers.
+func listPodSLIs() []SLI {
 	return []SLI{
-		{Name: OOM, Target: 997_000, Ticket: true, expr: restartedExpr("="),
+		{Name: OOM, Target: 997_000, Ticket: true, expr: buildRestartedExpr("="),
 			Bad: "a container of the operator was killed within 10 minutes because it reached its memory limit; only " +
 				"a ticket"},
-		{Name: Restarts, Target: 980_000, Ticket: true, expr: restartedExpr("!="),
+		{Name: Restarts, Target: 980_000, Ticket: true, expr: buildRestartedExpr("!="),
 			Bad: "a container of the operator restarted within 10 minutes for another reason; only a ticket"},
 		{Name: Pending, Target: 990_000, Ticket: true,
-			expr: not(at(aggregate("max", installLabels, series.OperatorPodsPending), "<=", "0")),
+			expr: negate(compareBool(aggregate("max", installLabels, series.OperatorPodsPending), "<=", "0")),
 			Bad:  "a pod of the operator has been Pending for at least five minutes; only a ticket"},
 	}
 }
 
-// restartedExpr looks for restarts whose reason is that of OOM kills, or is not.
-// Half a restart is less than one, however increase extrapolates.
-func restartedExpr(op string) string {
-	return not(at(aggregate("sum", installLabels, fmt.Sprintf("increase(%s{%s%s%q}[%s])", series.OperatorRestarts,
-		series.RestartReason, op, series.RestartOOM, restartWindow)), "<", "0.5"))
+// buildRestartedExpr returns PromQL for slices with restarts whose reason is, or is not, an OOM
+// kill; op is = or !=. The limit of half a restart allows for the extrapolation of increase.
+func buildRestartedExpr(op string) string {
+	return negate(compareBool(aggregate("sum", installLabels,
+		fmt.Sprintf("increase(%s{%s%s%q}[%s])", series.OperatorRestarts,
+			series.RestartReason, op, series.RestartOOM, restartWindow)), "<", "0.5"))
 }

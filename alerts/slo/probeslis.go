@@ -14,45 +14,47 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Probe is the prefix of the SLIs of probes. A probe has an SLI for each place that
-// it runs at: probe:NAME for what the agent sees inside the cluster, probe:NAME:hub
-// for what the hub sees from outside.
+// Probe is the prefix of the SLIs of probes. A probe has an SLI for each vantage point: probe:NAME for the
+// measurements of the agent inside the cluster, probe:NAME:hub for the measurements of the hub from outside.
 const Probe = "probe:"
 
-// inside is the vantage of agents. It is not part of the name of an SLI.
-const inside = "cluster"
+// insideVantage is the vantage of agents. It is not part of the name of an SLI.
+const insideVantage = "cluster"
 
-// probeSLI is the family of SLIs of probes. A probe with a selector is bad while one
-// of its targets fails.
-func probeSLI() SLI {
-	return ofGauges(SLI{Name: Probe, Target: 999_000,
+// newProbeSLI returns the family of SLIs of probes. A probe with a selector is bad while one of its targets fails.
+func newProbeSLI() SLI {
+	return newGaugeSLI(SLI{Name: Probe, Target: 999_000,
 		Bad: "the probe did not succeed, inside the cluster (`probe:NAME`) or from the hub (`probe:NAME:hub`)"},
-		probeExpr)
+		buildProbeExpr)
 }
 
-func probeExpr(of operators) string {
+// buildProbeExpr returns PromQL for the slices of probes. A slice is bad if any
+// target fails. If several processes probe a target, one success is enough.
+func buildProbeExpr(ops operators) string {
 	each := budgetLabels + ", " + series.Vantage + ", " + series.Target
 	return aggregate("max", budgetLabels, fmt.Sprintf("\n  %s == bool 0\n", aggregate("max", each,
-		withProbeSLI(of.of(series.ProbeSuccess)+" == bool 1"))))
+		addProbeSLI(ops.selectSeries(series.ProbeSuccess)+" == bool 1"))))
 }
 
-// withProbeSLI gives series of probes the label sli.
-func withProbeSLI(expr string) string {
+// addProbeSLI adds the label sli to series of probes: probe:NAME for the
+// vantage point inside the cluster, and otherwise probe:NAME:VANTAGE.
+func addProbeSLI(expr string) string {
 	return fmt.Sprintf("label_replace(label_join(%s, \"sli\", \":\", \"probe\", \"vantage\"), \"sli\", \"probe:$1\", "+
-		"\"sli\", \"(.+?)(:%s|:)?\")", expr, inside)
+		"\"sli\", \"(.+?)(:%s|:)?\")", expr, insideVantage)
 }
 
-// matchProbe selects the probe of an SLI.
+// matchProbe returns the matchers of the probe of an SLI.
 func matchProbe(sli string) string {
 	name, vantage, isOutside := strings.Cut(strings.TrimPrefix(sli, Probe), ":")
 	if !isOutside {
-		return fmt.Sprintf("probe=%q,vantage=~\"|%s\"", name, inside)
+		return fmt.Sprintf("probe=%q,vantage=~\"|%s\"", name, insideVantage)
 	}
 	return fmt.Sprintf("probe=%q,vantage=%q", name, vantage)
 }
 
-// probeTarget gives an objective to every probe that there is.
-func (s Set) probeTarget(o Objective) monitoringv1.Rule {
+// buildProbeTarget returns the rule that gives an objective to every probe, except probes that an
+// objective of an operator names, and probes of operators that exclude the SLIs of probes.
+func (s Set) buildProbeTarget(o Objective) monitoringv1.Rule {
 	var except []string
 	var without []types.NamespacedName
 	for _, op := range s.Operators {
@@ -70,11 +72,11 @@ func (s Set) probeTarget(o Objective) monitoringv1.Rule {
 	if len(except) > 0 {
 		probes += " unless (" + strings.Join(except, " or ") + ")"
 	}
-	return record(series.SLOObjective, o.Target.decimal()+" * "+aggregate("group", objectiveLabels,
-		withProbeSLI(probes)))
+	return newRecord(series.SLOObjective, o.Target.formatDecimal()+" * "+aggregate("group", objectiveLabels,
+		addProbeSLI(probes)))
 }
 
-// probeIntervals are the intervals of probes in seconds, by operator and SLI.
-func probeIntervals() string {
-	return aggregate("max", objectiveLabels, withProbeSLI(series.ProbeInterval))
+// selectProbeIntervals returns PromQL for the intervals of probes in seconds, by operator and SLI.
+func selectProbeIntervals() string {
+	return aggregate("max", objectiveLabels, addProbeSLI(series.ProbeInterval))
 }

@@ -15,56 +15,53 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Labels that rules group by and join on. An operator is identified by its
-// namespace and its name together.
+// Labels that rules group by and join on. The namespace and the name together identify an operator.
 const (
 	operatorLabels = series.OperatorNamespace + ", " + series.Operator
-	// installLabels are those of an operator on a cluster.
+	// installLabels identify an operator on a cluster.
 	installLabels = series.Cluster + ", " + operatorLabels
-	// objectiveLabels are those of an objective, and budgetLabels those of its budget
-	// on one cluster.
+	// objectiveLabels identify an objective, and budgetLabels its budget on one cluster.
 	objectiveLabels = operatorLabels + ", " + series.SLI
 	budgetLabels    = series.Cluster + ", " + objectiveLabels
-	// versionLabels are those of a version of an operator, and releaseLabels those of
-	// an objective of a version.
+	// versionLabels identify a version of an operator, and releaseLabels an objective of a version.
 	versionLabels = operatorLabels + ", " + series.Version
 	releaseLabels = objectiveLabels + ", " + series.Version
-	// namespaceLabels are those of what is scraped from a namespace of a cluster, and ownLabels
-	// those of what also names its operator.
+	// namespaceLabels identify the source namespace of scraped
+	// series, and ownLabels also the operator that the series name.
 	namespaceLabels = series.Cluster + ", " + series.Namespace
 	ownLabels       = namespaceLabels + ", " + operatorLabels
-	// clusterReleaseLabels are those of an objective of a version on one cluster.
+	// clusterReleaseLabels identify an objective of a version on one cluster.
 	clusterReleaseLabels = series.Cluster + ", " + releaseLabels
 )
 
-// aggregate writes an aggregation by labels.
+// aggregate returns PromQL that aggregates expr by labels, such as sum by (labels) (expr).
 func aggregate(operation, labels, expr string) string {
 	return fmt.Sprintf("%s by (%s) (%s)", operation, labels, expr)
 }
 
-// on writes the labels that two sides of a binary operation are matched on.
-func on(labels string) string { return "on (" + labels + ")" }
+// matchOn returns the clause for the labels that the two sides of a binary operation are matched on.
+func matchOn(labels string) string { return "on (" + labels + ")" }
 
-// quote writes a string of PromQL.
+// quote returns a PromQL string literal.
 func quote(text string) string { return fmt.Sprintf("%q", text) }
 
-// matchOperator selects one operator.
+// matchOperator returns the matchers of one operator.
 func matchOperator(id types.NamespacedName) string {
 	return fmt.Sprintf("%s=%q,%s=%q", series.OperatorNamespace, id.Namespace, series.Operator, id.Name)
 }
 
-// selectOperators selects the series of some operators that also meet further
-// matchers: one selector for each namespace.
+// selectOperators selects the series of some operators that
+// also meet further matchers: one selector for each namespace.
 func selectOperators(metric string, operators []types.NamespacedName, matchers ...string) string {
-	selectors := operatorSelectors(metric, operators, matchers...)
+	selectors := listOperatorSelectors(metric, operators, matchers...)
 	if len(selectors) == 1 {
 		return selectors[0]
 	}
 	return "(" + strings.Join(selectors, " or ") + ")"
 }
 
-// operatorSelectors are the selectors of selectOperators.
-func operatorSelectors(metric string, operators []types.NamespacedName, matchers ...string) []string {
+// listOperatorSelectors returns the single selectors of selectOperators.
+func listOperatorSelectors(metric string, operators []types.NamespacedName, matchers ...string) []string {
 	names := map[string][]string{}
 	for _, id := range operators {
 		names[id.Namespace] = append(names[id.Namespace], regexp.QuoteMeta(id.Name))
@@ -79,8 +76,7 @@ func operatorSelectors(metric string, operators []types.NamespacedName, matchers
 	return selectors
 }
 
-// selectOthers selects the series of all operators but some that also meet
-// further matchers.
+// selectOthers selects the series of all operators except some, with further matchers.
 func selectOthers(metric string, except []types.NamespacedName, matchers ...string) string {
 	all := metric
 	if len(matchers) > 0 {

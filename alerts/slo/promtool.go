@@ -16,12 +16,12 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// What promtool reads.
+// Types of promtool's test files.
 type (
 	testFile struct {
 		RuleFiles          []string `json:"rule_files"`
 		EvaluationInterval string   `json:"evaluation_interval"`
-		// Order is that of the groups: in a file, it is none.
+		// Order is the order of the groups. A rule file itself defines no order between groups.
 		Order []string   `json:"group_eval_order"`
 		Fuzzy bool       `json:"fuzzy_compare"`
 		Tests []testCase `json:"tests"`
@@ -56,35 +56,33 @@ type (
 	}
 )
 
-// Lengths of stories in minutes. promtool evaluates every rule in every minute,
-// so only partial outages that need the slowest tier's window are that long.
+// Lengths of stories in minutes. promtool evaluates every rule in every minute, so
+// only partial outages, which need the slowest tier's window, have the longer length.
 const (
 	testLength = 14 * 60
 	longLength = 3*24*60 + 10
 )
 
-// clusterHistory is what the SLI csv says of a cluster over time.
+// clusterHistory is the state of the SLI csv on a cluster over time.
 type clusterHistory struct {
 	cluster, version string
 	timeline         []Slice
-	// nan gives bad slices as NaN.
+	// nan writes bad slices as NaN.
 	nan bool
-	// from and to bound the minutes in which the cluster exists at all.
+	// from and to are the first minute in which the cluster exists, and the first minute after it is gone.
 	from, to int
 }
 
-// Tests writes unit tests for promtool of the rules of a set in a rule file. They
-// play stories of clusters: outages and parts of them above and below every
-// tier, recovery, single bad samples, missing and odd data, clusters that come
-// and go, upgrades, releases that are bad on several clusters, an objective that
-// is edited, and time that is excluded from a budget.
+// Tests returns unit tests for promtool of the rules of a set in a rule file. The tests simulate
+// stories of clusters: full and partial outages above and below every tier, recovery, single bad
+// samples, missing and odd data, clusters that appear and disappear, upgrades, releases that are
+// bad on several clusters, an objective that is edited, and time that is excluded from a budget.
 //
-// The stories are of one operator: the first of the set that has an objective
-// for csv, or else one that only has the default's. There has to be one. It is no
-// critical one: promtool evaluates all rules at one interval, so it cannot play slices
-// of two lengths.
+// The stories are about one operator: the first operator of the set that has an objective for csv, or else an
+// operator that has only the default objectives. If there is no such operator, Tests returns an error. The operator
+// must not be critical: promtool evaluates all rules at one interval, so it cannot simulate slices of two lengths.
 func Tests(s Set, ruleFile string) ([]byte, error) {
-	operator, objective, err := s.subject()
+	operator, objective, err := s.pickSubject()
 	if err != nil {
 		return nil, err
 	}
@@ -92,16 +90,17 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := testFile{RuleFiles: []string{ruleFile}, EvaluationInterval: duration(Step), Fuzzy: true, Tests: []testCase{
-		s.clustersTest("clusters of "+operator.String(), operator, objective, clusterHistories()),
-		s.clustersTest("partial outages", operator, objective, partial(objective)),
-		annotationsTest(s, operator, objective),
-		releaseTest(operator),
-		upgradeTest(operator, objective),
-		editedTest(objective),
-		excludedTest(operator, objective),
-		sameNameTest(operator),
-	}}
+	file := testFile{RuleFiles: []string{ruleFile}, EvaluationInterval: formatDuration(Step), Fuzzy: true,
+		Tests: []testCase{
+			s.buildClustersTest("clusters of "+operator.String(), operator, objective, listClusterHistories()),
+			s.buildClustersTest("partial outages", operator, objective, listPartialOutages(objective)),
+			buildAnnotationsTest(s, operator, objective),
+			buildReleaseTest(operator),
+			buildUpgradeTest(operator, objective),
+			buildEditedTest(objective),
+			buildExcludedTest(operator, objective),
+			buildSameNameTest(operator),
+		}}
 	file.Order = rules.Order()
 	text, err := yaml.Marshal(file)
 	if err != nil {
@@ -110,8 +109,9 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 	return append([]byte(header), text...), nil
 }
 
-// subject is the operator that the tests are about, with its objective for csv.
-func (s Set) subject() (types.NamespacedName, Objective, error) {
+// pickSubject returns the operator of the tests and its objective for csv, which must have all alerts. If no operator
+// has such an objective, it returns an operator that is not in the set and has the default objective.
+func (s Set) pickSubject() (types.NamespacedName, Objective, error) {
 	for _, op := range s.Operators {
 		for _, o := range op.Objectives {
 			if o.SLI == "csv" && o.Alerts == "" && op.Criticality != Critical {
@@ -132,40 +132,40 @@ func (s Set) subject() (types.NamespacedName, Objective, error) {
 		fmt.Errorf("%w: tests are about csv, and no operator has an objective with all alerts for it", ErrSLI)
 }
 
-// clusterHistories are the stories of single clusters. Each has a version of its own, so
-// that none of them is its release's fault.
-func clusterHistories() []clusterHistory {
+// listClusterHistories returns the stories of single clusters. Each cluster
+// has a different version, so that no failure is blamed on a release.
+func listClusterHistories() []clusterHistory {
 	out := []clusterHistory{
-		{cluster: "quiet", timeline: stretch(0, 0)},
-		{cluster: "outage", timeline: stretch(60, 90)},
-		{cluster: "outage-for-ever", timeline: stretch(100, testLength)},
-		{cluster: "one-sample", timeline: stretch(61, 62)},
-		{cluster: "comes-and-goes", timeline: fill(stretch(60, 70), Bad, 110, 120)},
-		{cluster: "two-samples", timeline: stretch(62, 64)},
-		{cluster: "nan", timeline: stretch(200, 230), nan: true},
-		{cluster: `odd "chars" \ {=~} $x é`, timeline: stretch(300, 320)},
-		{cluster: "missing-data", timeline: fill(stretch(0, 0), Missing, 400, 460)},
-		{cluster: "gap-in-outage", timeline: fill(stretch(500, 540), Missing, 510, 520)},
-		{cluster: "appears-broken", timeline: stretch(600, 640), from: 600},
-		{cluster: "disappears-broken", timeline: stretch(700, 760), to: 730},
+		{cluster: "quiet", timeline: newTimeline(0, 0)},
+		{cluster: "outage", timeline: newTimeline(60, 90)},
+		{cluster: "outage-for-ever", timeline: newTimeline(100, testLength)},
+		{cluster: "one-sample", timeline: newTimeline(61, 62)},
+		{cluster: "comes-and-goes", timeline: fill(newTimeline(60, 70), Bad, 110, 120)},
+		{cluster: "two-samples", timeline: newTimeline(62, 64)},
+		{cluster: "nan", timeline: newTimeline(200, 230), nan: true},
+		{cluster: `odd "chars" \ {=~} $x é`, timeline: newTimeline(300, 320)},
+		{cluster: "missing-data", timeline: fill(newTimeline(0, 0), Missing, 400, 460)},
+		{cluster: "gap-in-outage", timeline: fill(newTimeline(500, 540), Missing, 510, 520)},
+		{cluster: "appears-broken", timeline: newTimeline(600, 640), from: 600},
+		{cluster: "disappears-broken", timeline: newTimeline(700, 760), to: 730},
 	}
-	return versioned(out)
+	return setVersions(out)
 }
 
-// partial are outages of twice and half of what each tier alerts at.
-func partial(o Objective) []clusterHistory {
+// listPartialOutages returns outages of twice and of half the threshold of each tier.
+func listPartialOutages(o Objective) []clusterHistory {
 	var out []clusterHistory
 	for _, t := range Tiers() {
 		threshold := t.Threshold(o.Target, o.period())
 		out = append(out,
-			clusterHistory{cluster: "above-" + t.Name, timeline: everyNth(max(1, int(0.5/threshold)))},
-			clusterHistory{cluster: "below-" + t.Name, timeline: everyNth(int(math.Ceil(2 / threshold)))})
+			clusterHistory{cluster: "above-" + t.Name, timeline: newPartialTimeline(max(1, int(0.5/threshold)))},
+			clusterHistory{cluster: "below-" + t.Name, timeline: newPartialTimeline(int(math.Ceil(2 / threshold)))})
 	}
-	return versioned(out)
+	return setVersions(out)
 }
 
-// versioned gives each history a version of its own and an end.
-func versioned(histories []clusterHistory) []clusterHistory {
+// setVersions gives each history in place a different version and an end, and returns the histories.
+func setVersions(histories []clusterHistory) []clusterHistory {
 	for i := range histories {
 		histories[i].version = fmt.Sprintf("1.%d.0", i)
 		if histories[i].to == 0 {
@@ -175,9 +175,10 @@ func versioned(histories []clusterHistory) []clusterHistory {
 	return histories
 }
 
-// stretch is a timeline that is bad in some minutes.
-func stretch(from, to int) []Slice { return fill(make([]Slice, testLength), Bad, from, to) }
+// newTimeline returns a timeline that is bad from one minute up to another, exclusive.
+func newTimeline(from, to int) []Slice { return fill(make([]Slice, testLength), Bad, from, to) }
 
+// fill sets the slices from one minute up to another, exclusive, and returns the timeline.
 func fill(timeline []Slice, with Slice, from, to int) []Slice {
 	for i := from; i < to; i++ {
 		timeline[i] = with
@@ -185,8 +186,8 @@ func fill(timeline []Slice, with Slice, from, to int) []Slice {
 	return timeline
 }
 
-// everyNth is a partial outage: one slice of n is bad.
-func everyNth(n int) []Slice {
+// newPartialTimeline returns a partial outage: one of n slices is bad.
+func newPartialTimeline(n int) []Slice {
 	timeline := make([]Slice, longLength)
 	for i := n; i < longLength; i += n {
 		timeline[i] = Bad
@@ -194,18 +195,19 @@ func everyNth(n int) []Slice {
 	return timeline
 }
 
-// clustersTest samples all clusters' alerts whenever those of one change, just
-// before and then.
-func (s Set) clustersTest(name string, operator types.NamespacedName, o Objective, all []clusterHistory) testCase {
+// buildClustersTest returns a test that checks the alerts of all
+// clusters right before and after each change of any cluster's alerts,
+// at the end of each tier's first long window, and in the last minute.
+func (s Set) buildClustersTest(name string, operator types.NamespacedName, o Objective, all []clusterHistory) testCase {
 	test := testCase{Name: name}
 	length := len(all[0].timeline)
 	expected := make([][]firing, len(all))
 	moments := map[int]bool{}
 	for i, h := range all {
-		test.Series = append(test.Series, h.series(operator)...)
+		test.Series = append(test.Series, h.listSeries(operator)...)
 		expected[i] = h.expect(o, !slices.Contains(s.WithoutAlerts, AlertSLIAbsent))
 		changes := 0
-		// A partial outage has tiers come and go with every slice; the first few changes say it all.
+		// In a partial outage the alerts of tiers change with every slice. The first few changes are enough.
 		for m := 1; m < length && changes < 6; m++ {
 			if expected[i][m] != expected[i][m-1] {
 				moments[m-1], moments[m] = true, true
@@ -219,20 +221,20 @@ func (s Set) clustersTest(name string, operator types.NamespacedName, o Objectiv
 	moments[length-1] = true
 	for m := range length {
 		if moments[m] {
-			test.Exprs = append(test.Exprs, alertsAt(all, expected, operator, m))
+			test.Exprs = append(test.Exprs, expectAlerts(all, expected, operator, m))
 		}
 	}
 	return test
 }
 
-// firing are the alerts about one cluster.
+// firing contains the alerts about one cluster.
 type firing struct {
 	Verdict
 	absent bool
 }
 
-// alertsAt expects exactly the alerts of that minute.
-func alertsAt(all []clusterHistory, expected [][]firing, operator types.NamespacedName, minute int) testExpr {
+// expectAlerts returns a check that exactly the expected alerts fire in a minute.
+func expectAlerts(all []clusterHistory, expected [][]firing, operator types.NamespacedName, minute int) testExpr {
 	e := testExpr{
 		Expr: fmt.Sprintf("count by (alertname, severity, cluster) (ALERTS{alertstate=\"firing\",%s,sli=\"csv\","+
 			"alertname!=%q})", matchOperator(operator), AlertExhausted),
@@ -253,20 +255,21 @@ func alertsAt(all []clusterHistory, expected [][]firing, operator types.Namespac
 	return e
 }
 
-// expect judges a history minute by minute.
+// expect returns the expected alerts of a history in each minute.
+// absence is whether alerts about missing slices are enabled.
 func (h clusterHistory) expect(o Objective, absence bool) []firing {
 	timeline := slices.Clone(h.timeline)
 	fill(timeline, Missing, 0, h.from)
 	fill(timeline, Missing, h.to, len(timeline))
 	out := make([]firing, len(timeline))
-	known := timeline
-	if !h.nan { // what is not a number confirms nothing
-		known = Slices(timeline, 1)
+	judged := timeline
+	if !h.nan { // a value that is not a number is never confirmed
+		judged = Slices(timeline, 1)
 	}
-	for i, v := range NewJudge(o).Judge(known) {
+	for i, v := range NewJudge(o).Judge(judged) {
 		out[i].Verdict = v
 	}
-	window, since := int(absentWindow/Step), -1
+	window, absentSince := int(absentWindow/Step), -1
 	for i := range timeline {
 		present := 0
 		for _, s := range timeline[max(0, i-window+1) : i+1] {
@@ -274,22 +277,23 @@ func (h clusterHistory) expect(o Objective, absence bool) []firing {
 				present++
 			}
 		}
-		if i-window < h.from || i >= h.to || present >= absentLeast {
-			since = -1
+		// The alert needs a cluster that already existed before the window, and too few slices in the window.
+		if i-window < h.from || i >= h.to || present >= absentMinSlices {
+			absentSince = -1
 			continue
 		}
-		if since < 0 {
-			since = i
+		if absentSince < 0 {
+			absentSince = i
 		}
-		out[i].absent = absence && i-since >= int(absentFor/Step)
+		out[i].absent = absence && i-absentSince >= int(absentFor/Step)
 	}
 	return out
 }
 
-// series are what an agent would export.
-func (h clusterHistory) series(operator types.NamespacedName) []testInput {
+// listSeries returns the series that an agent with this history exports.
+func (h clusterHistory) listSeries(operator types.NamespacedName) []testInput {
 	id := fmt.Sprintf("cluster=%q,%s", h.cluster, matchOperator(operator))
-	constant := func(value string) string {
+	buildConstant := func(value string) string {
 		return Samples(len(h.timeline), func(i int) string {
 			if i < h.from || i >= h.to {
 				return ""
@@ -309,40 +313,40 @@ func (h clusterHistory) series(operator types.NamespacedName) []testInput {
 		return "0"
 	})
 	return []testInput{
-		{series.OperatorExpected + "{" + id + "}", constant("1")},
-		{h.info(operator, h.version), constant("1")},
-		{series.OperatorUpgrading + "{" + id + "}", constant("0")},
+		{series.OperatorExpected + "{" + id + "}", buildConstant("1")},
+		{h.nameInfoSeries(operator, h.version), buildConstant("1")},
+		{series.OperatorUpgrading + "{" + id + "}", buildConstant("0")},
 		{series.OperatorCSVSucceeded + "{" + id + "}", csv},
-		// Something is known of the cluster, whatever is missing of the SLI.
-		{series.OperatorCatalogReady + "{" + id + "}", constant("1")},
-		{fmt.Sprintf("%s{cluster=%q}", series.ClusterOnline, h.cluster), constant("1")},
+		// This series keeps the cluster measured while the SLI is missing.
+		{series.OperatorCatalogReady + "{" + id + "}", buildConstant("1")},
+		{fmt.Sprintf("%s{cluster=%q}", series.ClusterOnline, h.cluster), buildConstant("1")},
 		{fmt.Sprintf("%s{state=\"online\",pod=%q}", series.FleetClusters, h.cluster),
 			Samples(len(h.timeline), func(int) string { return "1" })},
 	}
 }
 
-// info is the series that says which version of an operator is installed.
-func (h clusterHistory) info(operator types.NamespacedName, version string) string {
+// nameInfoSeries returns the series that reports the installed version of an operator.
+func (h clusterHistory) nameInfoSeries(operator types.NamespacedName, version string) string {
 	return fmt.Sprintf("%s{cluster=%q,%s,namespace=\"echo\",csv=\"echo.v%s\",version=%q,release=\"release-of-%s\"}",
 		series.OperatorInfo, h.cluster, matchOperator(operator), version, version, version)
 }
 
-// Samples writes n samples in promtool's notation, equal ones together. An empty
-// one is missing, and the first of several is marked stale as a scrape would.
-func Samples(n int, at func(int) string) string {
+// Samples returns n samples in promtool's notation, and joins equal samples. An empty sample
+// is missing, and the first of several missing samples is marked stale, as a scrape would do.
+func Samples(n int, valueAt func(int) string) string {
 	var out []string
 	for i := 0; i < n; {
 		j := i + 1
-		for j < n && at(j) == at(i) {
+		for j < n && valueAt(j) == valueAt(i) {
 			j++
 		}
-		value, times := at(i), j-i
+		value, times := valueAt(i), j-i
 		if value == "" && i > 0 {
 			out = append(out, "stale")
 			times--
 		}
 		switch {
-		case times == 0:
+		case times == 0: // the stale marker was the only missing sample
 		case value == "":
 			out = append(out, fmt.Sprintf("_x%d", times))
 		case value == "NaN": // promtool cannot repeat these

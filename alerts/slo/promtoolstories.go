@@ -16,12 +16,13 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// annotationsTest reads the whole alert of a cluster with a long outage.
-func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase {
+// buildAnnotationsTest returns a test that checks all labels and
+// annotations of the alert about a cluster with a long outage.
+func buildAnnotationsTest(s Set, operator types.NamespacedName, o Objective) testCase {
 	const from, to = 60, 150
-	h := clusterHistory{cluster: "outage", version: "1.0.0", timeline: stretch(from, to), to: to}
-	// The budget is that of the evaluation before.
-	budget := 100 * left(o, to-from-1)
+	h := clusterHistory{cluster: "outage", version: "1.0.0", timeline: newTimeline(from, to), to: to}
+	// The annotation shows the budget of the previous evaluation.
+	budget := 100 * computeBudgetLeft(o, to-from-1)
 	burn := 1 / o.Target.Budget().Ratio()
 	labels := map[string]string{
 		series.Cluster: h.cluster, series.OperatorNamespace: operator.Namespace, series.Operator: operator.Name,
@@ -34,13 +35,13 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 		"burn":        fmt.Sprintf("%.1f", burn),
 		"window":      "1h",
 		"held_until":  "",
-		"criticality": standard,
+		"criticality": criticalityStandard,
 		"budget_left": fmt.Sprintf("%.4g%%", budget),
 		"restarts":    "", "custom_resources": "",
 		"look": fmt.Sprintf("bellwether why outage %s -n %s", operator.Name, operator.Namespace),
 	}
 	for _, op := range s.Operators {
-		for name := range op.Annotations { // others' annotations are empty
+		for name := range op.Annotations { // the annotations of other operators are empty
 			annotations[name] = cmp.Or(annotations[name], "")
 		}
 		if op.ID() != operator {
@@ -53,7 +54,7 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 		}
 	}
 	if s.RunbookURL != "" {
-		annotations[AnnotationRunbook] = s.runbook(AlertOperator, "csv")
+		annotations[AnnotationRunbook] = s.buildRunbookURL(AlertOperator, "csv")
 	}
 	if s.DashboardURL != "" {
 		annotations["dashboard_url"] = fmt.Sprintf(
@@ -61,74 +62,76 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 			url.QueryEscape(operator.Namespace), url.QueryEscape(operator.Name))
 	}
 	return testCase{
-		Name: "what an alert says", Series: h.series(operator),
-		Alerts: []testAlert{{At: minute(to - 1), Alert: AlertOperator, Alerts: []testFiredBy{{labels, annotations}}}},
+		Name: "what an alert says", Series: h.listSeries(operator),
+		Alerts: []testAlert{{At: formatMinute(to - 1), Alert: AlertOperator,
+			Alerts: []testFiredBy{{labels, annotations}}}},
 	}
 }
 
-// left is what is left of a budget.
-func left(o Objective, bad int) float64 {
-	return 1 - float64(bad)/(count(o.period())*o.Target.Budget().Ratio())
+// computeBudgetLeft returns the part of a budget that is left after a number of bad slices.
+func computeBudgetLeft(o Objective, bad int) float64 {
+	return 1 - float64(bad)/(countSlices(o.period())*o.Target.Budget().Ratio())
 }
 
-// spent asks for what a budget is short of, in bad slices: a whole number, which
-// no order of operations changes.
-func spent(o Objective) string { return spentBy(series.SLOBudgetLeft, o) }
+// querySpent returns a query for the used part of a budget in bad slices. It is rounded
+// to a whole number, so that the order of floating-point operations does not matter.
+func querySpent(o Objective) string { return querySpentBy(series.SLOBudgetLeft, o) }
 
-func spentBy(budget string, o Objective) string {
+// querySpentBy is like querySpent for another series of remaining budgets.
+func querySpentBy(budget string, o Objective) string {
 	return fmt.Sprintf("round(max((1 - %s{sli=\"csv\"}) * %s))", budget,
-		number(count(o.period())*o.Target.Budget().Ratio()))
+		formatNumber(countSlices(o.period())*o.Target.Budget().Ratio()))
 }
 
-func minute(i int) string { return strconv.Itoa(i) + "m" }
+func formatMinute(i int) string { return strconv.Itoa(i) + "m" }
 
-// releaseTest has a release that is bad on two clusters, and a cluster of the
-// release before with trouble of its own.
-func releaseTest(operator types.NamespacedName) testCase {
+// buildReleaseTest returns a test with a release that is bad on two clusters,
+// and a cluster with the previous release that fails for another reason.
+func buildReleaseTest(operator types.NamespacedName) testCase {
 	const from, to = 30, 150
 	test := testCase{Name: "a bad release"}
 	for _, h := range []clusterHistory{
-		{cluster: "first", version: "2.0.0", timeline: stretch(from, to)},
-		{cluster: "second", version: "2.0.0", timeline: stretch(from, to)},
-		{cluster: "third", version: "1.0.0", timeline: stretch(from, to)},
-		{cluster: "fourth", version: "1.0.0", timeline: stretch(0, 0)},
+		{cluster: "first", version: "2.0.0", timeline: newTimeline(from, to)},
+		{cluster: "second", version: "2.0.0", timeline: newTimeline(from, to)},
+		{cluster: "third", version: "1.0.0", timeline: newTimeline(from, to)},
+		{cluster: "fourth", version: "1.0.0", timeline: newTimeline(0, 0)},
 	} {
 		h.to = testLength
-		test.Series = append(test.Series, h.series(operator)...)
+		test.Series = append(test.Series, h.listSeries(operator)...)
 	}
-	// One alert about the release, none about its clusters, and the other cluster's own. Of the release before one
-	// cluster of two is bad, so it is not at fault.
+	// There is one alert about the release, none about its clusters, and one about the other cluster.
+	// One of the two clusters with the previous release is bad, so that release is not blamed.
 	test.Exprs = append(test.Exprs,
 		testExpr{
 			Expr: `count by (alertname, cluster, version, slo) (ALERTS{alertstate="firing",severity="page"})`,
-			At:   minute(to - 1),
+			At:   formatMinute(to - 1),
 			Samples: []testSample{
 				{fmt.Sprintf("{alertname=%q,version=\"2.0.0\",slo=%q}", AlertRelease, operator.String()+"/csv"), 1},
 				{fmt.Sprintf("{alertname=%q,cluster=\"third\",slo=%q}", AlertOperator, operator.String()+"/csv"), 1},
 			},
 		})
-	// Nor when the release recovers.
+	// There is also no alert about its clusters when the release recovers.
 	for m := from; m < to+120; m += 5 {
 		test.Exprs = append(test.Exprs, testExpr{
 			Expr: fmt.Sprintf("count by (cluster) (ALERTS{alertname=%q,cluster=~\"first|second\"})", AlertOperator),
-			At:   minute(m),
+			At:   formatMinute(m),
 		})
 	}
 	for _, m := range []int{0, from - 1, to + 10*60} {
 		test.Exprs = append(test.Exprs,
-			testExpr{Expr: `count by (alertname) (ALERTS{alertstate="firing",severity="page"})`, At: minute(m)})
+			testExpr{Expr: `count by (alertname) (ALERTS{alertstate="firing",severity="page"})`, At: formatMinute(m)})
 	}
 	return test
 }
 
-// upgradeTest changes the version in the middle of an outage.
-func upgradeTest(operator types.NamespacedName, o Objective) testCase {
+// buildUpgradeTest returns a test that changes the version in the middle of an outage.
+func buildUpgradeTest(operator types.NamespacedName, o Objective) testCase {
 	const from, upgrade, to = 60, 130, 160
-	h := clusterHistory{cluster: "upgraded", version: "1.0.0", timeline: stretch(from, to), to: testLength}
-	test := testCase{Name: "an upgrade in the middle of an outage", Series: h.series(operator)}
-	info := func(version string, has func(int) bool) testInput {
+	h := clusterHistory{cluster: "upgraded", version: "1.0.0", timeline: newTimeline(from, to), to: testLength}
+	test := testCase{Name: "an upgrade in the middle of an outage", Series: h.listSeries(operator)}
+	newInfo := func(version string, has func(int) bool) testInput {
 		return testInput{
-			h.info(operator, version),
+			h.nameInfoSeries(operator, version),
 			Samples(testLength, func(i int) string {
 				if has(i) {
 					return "1"
@@ -137,135 +140,138 @@ func upgradeTest(operator types.NamespacedName, o Objective) testCase {
 			}),
 		}
 	}
-	// Both versions are there for a while, as two agents or a slow scrape may have it.
-	test.Series[1] = info("1.0.0", func(i int) bool { return i < upgrade })
-	test.Series = append(test.Series, info("2.0.0", func(i int) bool { return i >= upgrade-3 }))
+	// Both versions exist for some minutes, as with two agents or a slow scrape.
+	test.Series[1] = newInfo("1.0.0", func(i int) bool { return i < upgrade })
+	test.Series = append(test.Series, newInfo("2.0.0", func(i int) bool { return i >= upgrade-3 }))
 	alert := testSample{fmt.Sprintf("{alertname=%q,cluster=%q}", AlertOperator, h.cluster), 1}
 	for _, m := range []int{upgrade - 4, upgrade - 1, upgrade, upgrade + 5, to - 1} {
 		test.Exprs = append(test.Exprs, testExpr{
 			Expr: `count by (alertname, cluster) (ALERTS{alertstate="firing",sli="csv",severity="page"})`,
-			At:   minute(m), Samples: []testSample{alert},
+			At:   formatMinute(m), Samples: []testSample{alert},
 		})
 	}
 	test.Exprs = append(test.Exprs,
 		testExpr{
-			Expr: spent(o), At: minute(to + 10), Samples: []testSample{{"{}", to - from}},
+			Expr: querySpent(o), At: formatMinute(to + 10), Samples: []testSample{{"{}", to - from}},
 		},
 		testExpr{
-			Expr: fmt.Sprintf("sum(sum_over_time(%s[1d]))", series.SLIBadVersion), At: minute(to + 10),
+			Expr: fmt.Sprintf("sum(sum_over_time(%s[1d]))", series.SLIBadVersion), At: formatMinute(to + 10),
 			Samples: []testSample{{"{}", to - from}},
 		},
 		testExpr{
 			Expr: fmt.Sprintf("sum(sum_over_time(%s{version=\"2.0.0\"}[1d])) >= bool %d", series.SLIBadVersion,
-				to-upgrade), At: minute(to + 10),
+				to-upgrade), At: formatMinute(to + 10),
 			Samples: []testSample{{"{}", 1}},
 		})
 	return test
 }
 
-// excludedTest has two outages. Of one of them, two AlertSilences exclude the middle
-// third: one all of it, and the other one a part of it as well. It pages nevertheless, and
-// the budget is that of before; beside it is what would be left without the excluded time.
-func excludedTest(operator types.NamespacedName, o Objective) testCase {
-	const from, excluded, again, counted, to = 60, 90, 100, 120, 150
-	h := clusterHistory{cluster: "maintained", version: "1.0.0", timeline: stretch(from, to), to: testLength}
-	other := clusterHistory{cluster: "other", version: "1.1.0", timeline: stretch(from, to), to: testLength}
-	test := testCase{Name: "time is excluded", Series: append(h.series(operator), other.series(operator)...)}
-	silence := func(name string, first int) testInput {
+// buildExcludedTest returns a test with two outages. Two AlertSilences exclude the middle third of one
+// outage: the first silence excludes all of it, and the second a part of it. The outage still pages,
+// and its budget does not change. A second series has the remaining budget without the excluded time.
+func buildExcludedTest(operator types.NamespacedName, o Objective) testCase {
+	const from, excluded, overlapping, counted, to = 60, 90, 100, 120, 150
+	h := clusterHistory{cluster: "maintained", version: "1.0.0", timeline: newTimeline(from, to), to: testLength}
+	other := clusterHistory{cluster: "other", version: "1.1.0", timeline: newTimeline(from, to), to: testLength}
+	test := testCase{Name: "time is excluded", Series: append(h.listSeries(operator), other.listSeries(operator)...)}
+	newSilence := func(name string, start int) testInput {
 		return testInput{
 			fmt.Sprintf("%s{cluster=%q,%s,namespace=\"tools\",silence=%q,owner=\"anna\",reason=\"disks\"}",
 				series.BudgetExcluded, h.cluster, matchOperator(operator), name),
 			Samples(testLength, func(i int) string {
-				if i < first || i >= counted {
+				if i < start || i >= counted {
 					return ""
 				}
 				return "1"
 			}),
 		}
 	}
-	test.Series = append(test.Series, silence("disks", excluded), silence("more-disks", again))
+	test.Series = append(test.Series, newSilence("disks", excluded), newSilence("more-disks", overlapping))
 	budgets := fmt.Sprintf("count by (cluster, sli) (%s)", series.SLOBudgetExcluding)
-	only := []testSample{{fmt.Sprintf("{cluster=%q,sli=\"csv\"}", h.cluster), 1}}
+	oneCluster := []testSample{{fmt.Sprintf("{cluster=%q,sli=\"csv\"}", h.cluster), 1}}
 	pages := testExpr{
-		Expr: `count by (cluster) (ALERTS{alertstate="firing",sli="csv",severity="page"})`, At: minute(counted - 1),
+		Expr: `count by (cluster) (ALERTS{alertstate="firing",sli="csv",severity="page"})`,
+		At:   formatMinute(counted - 1),
 		Samples: []testSample{{fmt.Sprintf("{cluster=%q}", h.cluster), 1},
 			{fmt.Sprintf("{cluster=%q}", other.cluster), 1}},
 	}
 	test.Exprs = []testExpr{
-		{Expr: budgets, At: minute(excluded - 1)},
-		{Expr: budgets, At: minute(counted - 1), Samples: only},
+		{Expr: budgets, At: formatMinute(excluded - 1)},
+		{Expr: budgets, At: formatMinute(counted - 1), Samples: oneCluster},
 		pages,
-		{Expr: budgets, At: minute(to + 10), Samples: only},
-		{Expr: spent(o), At: minute(to + 10), Samples: []testSample{{"{}", to - from}}},
-		{Expr: spentBy(series.SLOBudgetExcluding, o), At: minute(to + 10),
+		{Expr: budgets, At: formatMinute(to + 10), Samples: oneCluster},
+		{Expr: querySpent(o), At: formatMinute(to + 10), Samples: []testSample{{"{}", to - from}}},
+		{Expr: querySpentBy(series.SLOBudgetExcluding, o), At: formatMinute(to + 10),
 			Samples: []testSample{{"{}", to - from - (counted - excluded)}}},
-		{Expr: fmt.Sprintf("sum by (cluster) (sum_over_time(%s[1d]))", series.SLIBadExcluded), At: minute(to + 10),
+		{Expr: fmt.Sprintf("sum by (cluster) (sum_over_time(%s[1d]))", series.SLIBadExcluded),
+			At:      formatMinute(to + 10),
 			Samples: []testSample{{fmt.Sprintf("{cluster=%q}", h.cluster), counted - excluded}}},
 	}
 	return test
 }
 
-// editedTest changes a target: the budget jumps, and there is a note of it for a day.
-func editedTest(o Objective) testCase {
+// buildEditedTest returns a test of an operator with 30 bad slices whose target changes:
+// the budget changes at once, and the edit is recorded for a day.
+func buildEditedTest(o Objective) testCase {
 	const edit = 100
-	h := clusterHistory{cluster: "any", version: "1.0.0", timeline: stretch(10, 40), to: testLength}
+	h := clusterHistory{cluster: "any", version: "1.0.0", timeline: newTimeline(10, 40), to: testLength}
 	edited := types.NamespacedName{Namespace: "edited", Name: "edited"}
 	id := fmt.Sprintf("{%s,sli=\"csv\"}", matchOperator(edited))
 	before, after := Objective{SLI: "csv", Target: 990_000, Period: o.Period},
 		Objective{SLI: "csv", Target: 950_000, Period: o.Period}
-	if o.period() != DefaultPeriod { // an operator that is not in the set has the default's
+	if o.period() != DefaultPeriod { // an operator that is not in the set has the default period
 		before.Period, after.Period = DefaultPeriod, DefaultPeriod
 	}
 	test := testCase{Name: "an objective is edited"}
-	for _, in := range h.series(edited) {
+	for _, in := range h.listSeries(edited) {
 		if !strings.HasPrefix(in.Series, series.OperatorExpected) {
 			test.Series = append(test.Series, in)
 		}
 	}
-	// It has no place in the inventory, so that its objective comes from here and from no rule.
+	// The operator is not in the inventory, so that its objective comes only from this series and not from a rule.
 	test.Series = append(test.Series, testInput{series.SLOObjective + id, fmt.Sprintf("%sx%d %sx%d",
-		before.Target.decimal(), edit-1, after.Target.decimal(), testLength-edit-1)})
-	budget := func(m int, o Objective) testExpr {
+		before.Target.formatDecimal(), edit-1, after.Target.formatDecimal(), testLength-edit-1)})
+	expectBudget := func(m int, o Objective) testExpr {
 		return testExpr{
-			Expr: spent(o), At: minute(m), Samples: []testSample{{"{}", 30}},
+			Expr: querySpent(o), At: formatMinute(m), Samples: []testSample{{"{}", 30}},
 		}
 	}
-	note := func(m int, samples ...testSample) testExpr {
-		return testExpr{Expr: series.SLOEdited, At: minute(m), Samples: samples}
+	expectEdit := func(m int, samples ...testSample) testExpr {
+		return testExpr{Expr: series.SLOEdited, At: formatMinute(m), Samples: samples}
 	}
 	test.Exprs = []testExpr{
-		budget(edit-1, before), note(edit - 1),
-		budget(edit, after), note(edit, testSample{series.SLOEdited + id, 1}),
-		note(edit+60, testSample{series.SLOEdited + id, 1}),
+		expectBudget(edit-1, before), expectEdit(edit - 1),
+		expectBudget(edit, after), expectEdit(edit, testSample{series.SLOEdited + id, 1}),
+		expectEdit(edit+60, testSample{series.SLOEdited + id, 1}),
 	}
 	return test
 }
 
-// sameNameTest has an operator with an outage, and another one of the same name
-// from another namespace that is good, on the same cluster: slices, budgets and
-// alerts are those of each.
-func sameNameTest(operator types.NamespacedName) testCase {
+// buildSameNameTest returns a test with two operators of the same name from different namespaces on the
+// same cluster. One has an outage, and the other is good: slices, budgets and alerts must not be mixed.
+func buildSameNameTest(operator types.NamespacedName) testCase {
 	const from, to = 60, 150
 	other := types.NamespacedName{Namespace: operator.Namespace + "-2", Name: operator.Name}
-	bad := clusterHistory{cluster: "shared", version: "1.0.0", timeline: stretch(from, to), to: testLength}
-	good := clusterHistory{cluster: "shared", version: "1.1.0", timeline: stretch(0, 0), to: testLength}
-	test := testCase{Name: "two operators of one name", Series: append(bad.series(operator), good.series(other)...)}
-	sample := func(id types.NamespacedName, value float64) testSample {
+	bad := clusterHistory{cluster: "shared", version: "1.0.0", timeline: newTimeline(from, to), to: testLength}
+	good := clusterHistory{cluster: "shared", version: "1.1.0", timeline: newTimeline(0, 0), to: testLength}
+	test := testCase{Name: "two operators of one name", Series: append(bad.listSeries(operator),
+		good.listSeries(other)...)}
+	newSample := func(id types.NamespacedName, value float64) testSample {
 		return testSample{fmt.Sprintf("{%s=%q}", series.OperatorNamespace, id.Namespace), value}
 	}
 	test.Exprs = []testExpr{
 		{
 			Expr: fmt.Sprintf("count by (operator_namespace) (ALERTS{alertname=%q,alertstate=\"firing\",operator=%q})",
 				AlertOperator, operator.Name),
-			At: minute(to - 1), Samples: []testSample{sample(operator, 1)},
+			At: formatMinute(to - 1), Samples: []testSample{newSample(operator, 1)},
 		},
 		{
 			Expr: fmt.Sprintf("sum by (operator_namespace) (sum_over_time(%s{sli=\"csv\"}[1d]))", series.SLIBad),
-			At:   minute(to + 10), Samples: []testSample{sample(operator, to-from), sample(other, 0)},
+			At:   formatMinute(to + 10), Samples: []testSample{newSample(operator, to-from), newSample(other, 0)},
 		},
 		{
 			Expr: fmt.Sprintf("min by (operator_namespace) (%s{sli=\"csv\"} < bool 1)", series.SLOBudgetLeft),
-			At:   minute(to + 10), Samples: []testSample{sample(operator, 1), sample(other, 0)},
+			At:   formatMinute(to + 10), Samples: []testSample{newSample(operator, 1), newSample(other, 0)},
 		},
 	}
 	return test

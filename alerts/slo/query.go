@@ -11,12 +11,13 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// ErrQuery is wrapped by errors about queries that Prometheus would refuse, and
-// about those whose result is not an instant vector.
+// ErrQuery is wrapped by errors about queries that Prometheus would
+// refuse, and about queries whose result is not an instant vector.
 var ErrQuery = errors.New("invalid query")
 
-// ParseQuery parses PromQL as Prometheus does without experimental features. A
-// rule file with a query that does not parse is refused as a whole.
+// ParseQuery parses PromQL as Prometheus does without experimental features.
+// Prometheus refuses a whole rule file if one of its queries does not parse.
+// It also returns an error for a query whose result is not an instant vector.
 func ParseQuery(text string) (parser.Expr, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, fmt.Errorf("%w: it is empty", ErrQuery)
@@ -32,7 +33,7 @@ func ParseQuery(text string) (parser.Expr, error) {
 	return expr, nil
 }
 
-// CheckQuery says what is wrong with a query.
+// CheckQuery returns an error if a query is invalid.
 func CheckQuery(text string) error {
 	_, err := ParseQuery(text)
 	return err

@@ -49,7 +49,8 @@ func refusedByAPI(t *testing.T, field string) []string {
 // operator would take the place of ours, or an object would be accepted that makes no
 // rules.
 func TestReservedNames(t *testing.T) {
-	for field, ours := range map[string][]string{"alertLabels": ourLabels, "alertAnnotations": ourAnnotations} {
+	for field, ours := range map[string][]string{"alertLabels": reservedLabels,
+		"alertAnnotations": reservedAnnotations} {
 		if diff := cmp.Diff(slices.Sorted(slices.Values(ours)), refusedByAPI(t, field)); diff != "" {
 			t.Errorf("%s: names of the rules and of the API differ (-rules +API):\n%s", field, diff)
 		}
@@ -63,14 +64,14 @@ func TestReservedNames(t *testing.T) {
 			for _, r := range g.Rules {
 				for annotation := range r.Annotations {
 					used[annotation] = true
-					if !slices.Contains(ourAnnotations, annotation) {
+					if !slices.Contains(reservedAnnotations, annotation) {
 						t.Errorf("%s: %s has the annotation %s, which is not in the list", name, r.Alert, annotation)
 					}
 				}
 			}
 		}
 	}
-	if got := len(slices.Collect(maps.Keys(used))); got != len(ourAnnotations) {
-		t.Errorf("alerts have %d annotations, and the list %d", got, len(ourAnnotations))
+	if got := len(slices.Collect(maps.Keys(used))); got != len(reservedAnnotations) {
+		t.Errorf("alerts have %d annotations, and the list %d", got, len(reservedAnnotations))
 	}
 }

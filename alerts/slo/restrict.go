@@ -17,26 +17,27 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Scope is what a query may see. The empty one is everything.
+// Scope limits the series that a query may read. The empty scope permits all series.
 type Scope struct {
-	// Clusters is a regular expression of their names.
+	// Clusters is a regular expression of cluster names.
 	Clusters string
-	// Namespace is the one on the clusters, and OperatorNamespace the one on the hub, whose series it may see.
+	// Namespace is the namespace on the clusters, and OperatorNamespace
+	// the namespace on the hub, whose series may be read.
 	Namespace, OperatorNamespace string
 }
 
-// ours are how the names of series begin that say of which operator they are, and not from which namespace.
-var ours = []string{"bellwether_", "bellwether:", "probe_"}
+// operatorPrefixes are the prefixes of metrics whose series name their operator instead of a namespace.
+var operatorPrefixes = []string{"bellwether_", "bellwether:", "probe_"}
 
 const (
-	// maxRange is how far back a selector reads, and maxSteps how often a subquery is evaluated.
+	// maxRange is the longest range of a selector, and maxSteps the maximum number of evaluations of a subquery.
 	maxRange = 31 * 24 * time.Hour
 	maxSteps = 11_000
 )
 
-// Restrict returns a query whose selectors see no more than a scope: those of series of Bellwether get a matcher for
-// operator_namespace, others one for namespace. A selector without the name of a series reads all there are, and is
-// refused, as are long ranges and subqueries with many steps. The errors wrap ErrQuery.
+// Restrict returns a query whose selectors read only series in the scope: selectors of Bellwether's series get a
+// matcher for operator_namespace, and other selectors a matcher for namespace. It refuses selectors without a metric
+// name, because they read all series, and also long ranges and subqueries with many steps. The errors wrap ErrQuery.
 func Restrict(text string, s Scope) (string, error) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
@@ -58,9 +59,9 @@ func Restrict(text string, s Scope) (string, error) {
 	return expr.String(), nil
 }
 
-// Few returns a query whose result has at most two series, which is enough to see that it is not one number. The query
-// is one that Restrict returned.
-func Few(query string) string {
+// LimitResult returns a query with at most two series in its result, which is enough to
+// detect that the result is not one number. The query must come from Restrict.
+func LimitResult(query string) string {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	if err != nil || expr.Type() != parser.ValueTypeVector {
 		return query
@@ -68,11 +69,13 @@ func Few(query string) string {
 	return "topk(2, " + query + ")"
 }
 
+// restrict changes a selector in place so that it reads only series in
+// the scope. It returns an error if a node of the query exceeds a limit.
 func (s Scope) restrict(node parser.Node) error {
 	switch n := node.(type) {
 	case *parser.VectorSelector:
-		if s != (Scope{}) {
-			return s.addTo(n)
+		if s != (Scope{}) { // the empty scope permits all series
+			return s.addMatchers(n)
 		}
 	case *parser.MatrixSelector:
 		if n.Range > maxRange {
@@ -88,10 +91,11 @@ func (s Scope) restrict(node parser.Node) error {
 	return nil
 }
 
-func (s Scope) addTo(n *parser.VectorSelector) error {
+// addMatchers adds the matchers of the scope to a selector.
+func (s Scope) addMatchers(n *parser.VectorSelector) error {
 	name := n.Name
 	for _, m := range n.LabelMatchers {
-		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual { // {__name__="metric"} also names a metric
 			name = m.Value
 		}
 	}
@@ -99,7 +103,7 @@ func (s Scope) addTo(n *parser.VectorSelector) error {
 		return fmt.Errorf("the selector %s names no series", n)
 	}
 	label, value := series.Namespace, s.Namespace
-	if slices.ContainsFunc(ours, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+	if slices.ContainsFunc(operatorPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 		label, value = series.OperatorNamespace, s.OperatorNamespace
 	}
 	clusters, err := labels.NewMatcher(labels.MatchRegexp, series.Cluster, s.Clusters)

@@ -16,7 +16,8 @@ import (
 
 var tenant = slo.Scope{Clusters: "a|b", Namespace: "echo", OperatorNamespace: "team"}
 
-// TestQueriesOfTenants: a query sees the clusters of its wave and its own namespace, however it is written.
+// TestQueriesOfTenants checks that a query reads only the
+// clusters of its wave and its own namespace, in any notation.
 func TestQueriesOfTenants(t *testing.T) {
 	const ours, theirs = `cluster=~"a|b",operator_namespace="team"`, `cluster=~"a|b",namespace="echo"`
 	for query, want := range map[string]string{
@@ -53,7 +54,7 @@ func TestQueriesOfTenants(t *testing.T) {
 	}
 }
 
-// TestQueriesOfPolicies: whoever runs the hub sees everything, within bounds.
+// TestQueriesOfPolicies checks that queries of the hub's administrators may read everything, within limits.
 func TestQueriesOfPolicies(t *testing.T) {
 	got, err := slo.Restrict(`count({__name__=~"up|down"})`, slo.Scope{})
 	if err != nil || got != `count({__name__=~"up|down"})` {
@@ -64,11 +65,11 @@ func TestQueriesOfPolicies(t *testing.T) {
 	}
 }
 
-// TestFew keeps what tells whether a result is one number.
+// TestFew keeps what reports whether a result is one number.
 func TestFew(t *testing.T) {
 	for query, want := range map[string]string{"up or down": "topk(2, up or down)", "scalar(up)": "scalar(up)",
 		"1": "1"} {
-		if got := slo.Few(query); got != want {
+		if got := slo.LimitResult(query); got != want {
 			t.Errorf("%s becomes %s, want %s", query, got, want)
 		}
 	}

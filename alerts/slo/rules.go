@@ -17,13 +17,12 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Rules are what is made of a Set.
+// Rules are the rules of a Set.
 type Rules struct {
 	// Groups serve every operator. They need Prometheus 3.
 	Groups []monitoringv1.RuleGroup
-	// Own has a group for each operator with own SLIs. They are apart because
-	// they contain queries of other people: one that Prometheus refuses must not
-	// take everybody's rules with it.
+	// Own has a group for each operator with own SLIs. These groups are separate because they
+	// contain queries of users: if Prometheus refuses one of them, all other rules must still load.
 	Own []OwnGroup
 }
 
@@ -42,7 +41,7 @@ func (r *Rules) All() []monitoringv1.RuleGroup {
 	return out
 }
 
-// Count counts recording and alerting rules.
+// Count returns the number of recording and alerting rules.
 func (r *Rules) Count() (recording, alerting int) {
 	for _, g := range r.All() {
 		for _, rule := range g.Rules {
@@ -56,8 +55,8 @@ func (r *Rules) Count() (recording, alerting int) {
 	return recording, alerting
 }
 
-// Order is the order of the groups in which what one records is seen by the next
-// ones in the same evaluation: those of own SLIs first.
+// Order returns the names of the groups in an order in which each group can read in
+// the same evaluation what earlier groups recorded: groups of own SLIs are first.
 func (r *Rules) Order() []string {
 	var out []string
 	for _, own := range r.Own {
@@ -69,59 +68,60 @@ func (r *Rules) Order() []string {
 	return out
 }
 
-// Build makes the rules of a set for one Prometheus that scrapes all clusters, or
-// says all that is wrong with the set.
+// Build returns the rules of a set for one Prometheus that scrapes all
+// clusters. The error contains everything that is invalid in the set.
 func Build(s Set) (*Rules, error) { return BuildPart(s, Whole) }
 
-// BuildPart makes a part of the rules of a set, or says all that is wrong with the
-// set.
+// BuildPart returns a part of the rules of a set. The error contains everything that is invalid in the set.
 func BuildPart(s Set, part Part) (*Rules, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	r := &Rules{}
 	if part == Edge {
-		r.Groups = []monitoringv1.RuleGroup{group("slices", Step, s.sliceRules(Edge)...)}
-		if len(s.critical()) > 0 {
-			r.Groups = append(r.Groups, group("slices-critical", CriticalStep, s.criticalSlices(Edge)...))
+		r.Groups = []monitoringv1.RuleGroup{newGroup("slices", Step, s.buildSliceRules(Edge)...)}
+		if len(s.listCritical()) > 0 {
+			r.Groups = append(r.Groups, newGroup("slices-critical", CriticalStep, s.buildCriticalSlices(Edge)...))
 		}
 	} else {
-		r.Groups = s.groups(part)
+		r.Groups = s.buildGroups(part)
 	}
-	if part == Hub {
-		delay(r.Groups)
+	if part == Hub { // own SLIs are measured on the clusters
+		setQueryOffset(r.Groups)
 		return r, nil
 	}
 	for _, op := range s.Operators {
 		if len(op.Own) > 0 {
-			r.Own = append(r.Own, OwnGroup{op.ID(), ownGroup(op)})
+			r.Own = append(r.Own, OwnGroup{op.ID(), buildOwnGroup(op)})
 		}
 	}
 	return r, nil
 }
 
-// groups are those of the hub part or of the whole.
-func (s Set) groups(part Part) []monitoringv1.RuleGroup {
-	groups := []monitoringv1.RuleGroup{fastGroup(s, part)}
-	if len(s.critical()) > 0 {
-		groups = append(groups, s.criticalGroup(part))
+// buildGroups returns the groups of the hub part or of the whole.
+func (s Set) buildGroups(part Part) []monitoringv1.RuleGroup {
+	groups := []monitoringv1.RuleGroup{buildFastGroup(s, part)}
+	if len(s.listCritical()) > 0 {
+		groups = append(groups, s.buildCriticalGroup(part))
 	}
-	groups = append(groups, objectiveGroup(s))
+	groups = append(groups, buildObjectiveGroup(s))
 	for _, t := range Tiers()[1:] {
-		groups = append(groups, s.tierGroup(t))
+		groups = append(groups, s.buildTierGroup(t))
 	}
-	groups = append(groups, budgetGroup(s), absenceGroup(s), healthGroup())
+	groups = append(groups, buildBudgetGroup(s), buildAbsenceGroup(s), buildHealthGroup())
 	s.addRunbooks(groups)
-	s.withTexts(groups)
-	return s.leaveOut(groups)
+	s.addTexts(groups)
+	return s.removeDisabledAlerts(groups)
 }
 
-func group(name string, interval time.Duration, rules ...monitoringv1.Rule) monitoringv1.RuleGroup {
-	d := monitoringv1.Duration(duration(interval))
+// newGroup returns a rule group with the prefix bellwether- in its name.
+func newGroup(name string, interval time.Duration, rules ...monitoringv1.Rule) monitoringv1.RuleGroup {
+	d := monitoringv1.Duration(formatDuration(interval))
 	return monitoringv1.RuleGroup{Name: "bellwether-" + name, Interval: &d, Rules: rules}
 }
 
-func record(name, expr string, labels ...string) monitoringv1.Rule {
+// newRecord returns a recording rule. labels are pairs of a name and a value.
+func newRecord(name, expr string, labels ...string) monitoringv1.Rule {
 	r := monitoringv1.Rule{Record: name, Expr: intstr.FromString(expr)}
 	for i := 0; i+1 < len(labels); i += 2 {
 		if r.Labels == nil {
@@ -132,8 +132,8 @@ func record(name, expr string, labels ...string) monitoringv1.Rule {
 	return r
 }
 
-// merge joins rules that record the same series with the same labels: each has
-// its own operators, and Prometheus warns of two rules that may meet.
+// merge joins rules that record the same series with the same labels. Each rule has
+// different operators, but Prometheus warns about two rules that may record the same series.
 func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
 	var out []monitoringv1.Rule
 	for _, r := range rules {
@@ -150,104 +150,105 @@ func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
 	return out
 }
 
-// fastGroup has all that a page of the fastest tier needs, in order, so that it
-// takes one evaluation: the slices, their burn rate, who is to blame, the alerts.
-func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
-	requests := s.requestSLIs()
-	rules := append(append(s.sliceRules(part), excludedSlices()), clusterStates()...)
-	rules = append(rules, s.versionRules(fastest())...)
-	rules = append(rules, clusterBlame(requests))
-	rules = append(append(rules, s.releaseRules(requests)...), releasePage())
-	rules = append(rules, regrownReleases()...)
-	rules = append(rules, slicesOfClusters()...)
-	rules = append(rules, s.clusterRules(fastest())...)
-	rules = append(rules, s.burnAlerts()...)
-	return group("sli", Step, append(rules, record(series.RulesEvaluated, "time()"))...)
+// buildFastGroup returns the group with everything that a page of the fastest tier needs, in
+// order, so that one evaluation is enough: the slices, their burn rates, the blame, the alerts.
+func buildFastGroup(s Set, part Part) monitoringv1.RuleGroup {
+	requests := s.listRequestSLIs()
+	rules := append(append(s.buildSliceRules(part), buildExcludedSlices()), buildClusterStates()...)
+	rules = append(rules, s.buildVersionRules(pickFastestTier())...)
+	rules = append(rules, buildClusterBlame(requests))
+	rules = append(append(rules, s.buildReleaseRules(requests)...), buildReleasePage())
+	rules = append(rules, buildRegrownReleases()...)
+	rules = append(rules, buildClusterSlices()...)
+	rules = append(rules, s.buildClusterRules(pickFastestTier())...)
+	rules = append(rules, s.buildBurnAlerts()...)
+	return newGroup("sli", Step, append(rules, newRecord(series.RulesEvaluated, "time()"))...)
 }
 
-// sliceRules record the slices that a part makes: densely, then the bad ones only,
-// then with the version, which is empty where it is not known.
-func (s Set) sliceRules(part Part) []monitoringv1.Rule {
+// buildSliceRules returns the rules that record the slices of a part: all slices, then only
+// the bad slices, then the bad slices with their version, which is empty if it is unknown.
+func (s Set) buildSliceRules(part Part) []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
 	if part != Hub {
-		rules = append(s.limits(), evidence(), aloneInNamespace())
+		rules = append(s.buildLimitRules(), buildEvidenceRule(), buildAloneRule())
 	}
 	for _, sli := range SLIs() {
+		// The hub part makes the slices of probes, because it has the results from all vantage points.
 		switch {
 		case sli.Name == Probe && part != Edge:
-			rules = append(rules, record(series.SLIBad, sli.expr))
+			rules = append(rules, newRecord(series.SLIBad, sli.expr))
 		case sli.Name != Probe && part != Hub:
-			rules = append(rules, record(series.SLIBad, s.exprOf(sli), series.SLI, sli.Name))
+			rules = append(rules, newRecord(series.SLIBad, s.buildExpr(sli), series.SLI, sli.Name))
 		}
 	}
-	bad := series.SLIBadSlice + part.slices()
-	// An operator that is being upgraded may show two versions; one of them is as good as none.
+	bad := series.SLIBadSlice + part.matchSlices()
+	// An operator that is being upgraded may report two versions. topk chooses any of them.
 	const ran = series.Version + ", " + series.Release
 	version := fmt.Sprintf("%[1]s\n* %[2]s group_left (%[3]s)\ntopk by (%[4]s) (1, %[5]s)\nor %[6]s %[1]s",
-		bad, on(installLabels), ran, installLabels, aggregate("max", installLabels+", "+ran,
-			fmt.Sprintf("%s and %s %s", series.OperatorInfo, on(installLabels), bad)), on(budgetLabels))
-	requests := s.requestSLIs()
+		bad, matchOn(installLabels), ran, installLabels, aggregate("max", installLabels+", "+ran,
+			fmt.Sprintf("%s and %s %s", series.OperatorInfo, matchOn(installLabels), bad)), matchOn(budgetLabels))
+	requests := s.listRequestSLIs()
 	if part == Hub {
 		requests = nil // slices of own SLIs are made on the clusters
 	}
-	rules = append(rules, record(series.SLIBadSlice, requests.weigh(s.badSlices(part))),
-		record(series.SLIBadVersion, version))
+	rules = append(rules, newRecord(series.SLIBadSlice, requests.weigh(s.selectBadSlices(part))),
+		newRecord(series.SLIBadVersion, version))
 	if part != Hub {
-		rules = append(rules, confirmedSlices(), heartbeat())
+		rules = append(rules, buildConfirmedSlices(), buildHeartbeat())
 	}
 	return rules
 }
 
-func ownGroup(op Operator) monitoringv1.RuleGroup {
+// buildOwnGroup returns the group that records the own SLIs of an operator.
+func buildOwnGroup(op Operator) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
 	for _, own := range op.Own {
-		rules = append(rules, own.rules(op)...)
+		rules = append(rules, own.buildRules(op)...)
 	}
-	return group("sli-own-"+op.ID().String(), Step, rules...)
+	return newGroup("sli-own-"+op.ID().String(), Step, rules...)
 }
 
 // budgetInterval is how often budgets are evaluated.
 const budgetInterval = 4 * time.Minute
 
-// budgetGroup says what is left of each budget, and alerts if it is nothing. A budget is
-// that of the whole period, also for who has not been there for all of it.
-func budgetGroup(s Set) monitoringv1.RuleGroup {
+// buildBudgetGroup returns the group that records the remaining budgets and alerts if nothing is
+// left. A budget is for the whole period, also for an operator that has existed for a shorter time.
+func buildBudgetGroup(s Set) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
-	for _, part := range s.budgetParts() {
+	for _, part := range s.listBudgetParts() {
 		for _, p := range part.periods {
-			rules = append(rules, part.record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s{%s} and %s)",
-				s.budgetLeft(part, p), on(budgetLabels), series.SLIBad, part.matcher,
-				ofPeriod(p))))
+			rules = append(rules, part.newRecord(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s{%s} and %s)",
+				s.buildBudgetLeft(part, p), matchOn(budgetLabels), series.SLIBad, part.matcher, matchPeriod(p))))
 		}
 	}
-	for _, p := range s.periods() {
-		rules = append(rules, record(series.SLOBudgetExcluding, s.budgetExcluding(p)))
+	for _, p := range s.listPeriods() {
+		rules = append(rules, newRecord(series.SLOBudgetExcluding, s.buildBudgetExcluding(p)))
 	}
-	rules = append(merge(rules), s.exhaustedRules()...)
-	return group("budget", budgetInterval, append(rules, missingSlices())...)
+	rules = append(merge(rules), s.buildExhaustedRules()...)
+	return newGroup("budget", budgetInterval, append(rules, buildMissingSlices())...)
 }
 
-// budgetPart are the budgets that one rule records. A rule reads the slices of a whole
-// period, and Prometheus holds all that a query selects in memory: with a rule for each
-// SLI that is a part of what one rule for all of them takes.
+// budgetPart contains the budgets that one rule records. A rule reads the slices
+// of a whole period, and Prometheus keeps everything that a query selects in
+// memory, so one rule for each SLI needs less memory than one rule for all SLIs.
 type budgetPart struct {
-	// sli is the SLI of all operators, or empty for all other SLIs: those of probes, and
-	// operators' own.
+	// sli is an SLI that every operator has. It is empty for all
+	// other SLIs: SLIs of probes, and own SLIs of operators.
 	sli string
 	// matcher selects the SLIs.
 	matcher string
-	// periods are those of the objectives, the shortest first.
+	// periods are the periods of the objectives, the shortest first.
 	periods []time.Duration
-	// requests are those of the SLIs whose budgets count requests.
+	// requests are the SLIs of the part whose budgets count requests.
 	requests requestSLIs
 }
 
-// budgetParts are all budgets, each in one of them.
-func (s Set) budgetParts() []budgetPart {
+// listBudgetParts returns parts that contain each budget exactly once.
+func (s Set) listBudgetParts() []budgetPart {
 	var out []budgetPart
 	var names []string
 	for _, sli := range SLIs() {
-		periods := s.periodsOf(func(o Objective) bool { return o.SLI == sli.Name })
+		periods := s.listPeriodsWhere(func(o Objective) bool { return o.SLI == sli.Name })
 		if sli.Name == Probe || len(periods) == 0 {
 			continue
 		}
@@ -255,49 +256,50 @@ func (s Set) budgetParts() []budgetPart {
 		out = append(out, budgetPart{sli: sli.Name, matcher: fmt.Sprintf("sli=%q", sli.Name), periods: periods})
 	}
 	isOther := func(o Objective) bool { return !slices.Contains(names, o.SLI) }
-	if periods := s.periodsOf(isOther); len(periods) > 0 {
+	if periods := s.listPeriodsWhere(isOther); len(periods) > 0 {
 		out = append(out, budgetPart{matcher: fmt.Sprintf("sli!~%q", strings.Join(names, "|")), periods: periods,
-			requests: s.requestSLIs()})
+			requests: s.listRequestSLIs()})
 	}
 	return out
 }
 
-// record makes a rule of the part. The label is that of all results already. It tells
-// the rule from those of other parts: Prometheus warns of two with the same labels.
-func (b budgetPart) record(name, expr string) monitoringv1.Rule {
+// newRecord returns a recording rule of the part. All results already have the label;
+// on the rule it avoids the warning of Prometheus about two rules with the same labels.
+func (b budgetPart) newRecord(name, expr string) monitoringv1.Rule {
 	if b.sli == "" {
-		return record(name, expr)
+		return newRecord(name, expr)
 	}
-	return record(name, expr, series.SLI, b.sli)
+	return newRecord(name, expr, series.SLI, b.sli)
 }
 
-// budgetLeft is what bad slices left of the budgets of a part and a period.
-func (s Set) budgetLeft(part budgetPart, p time.Duration) string {
-	return fmt.Sprintf("1 -\n%s\n/ %s %s", part.spent(p), ofSLO, s.budget(p))
+// buildBudgetLeft returns PromQL for the remaining budgets of a part and a period.
+func (s Set) buildBudgetLeft(part budgetPart, p time.Duration) string {
+	return fmt.Sprintf("1 -\n%s\n/ %s %s", part.buildSpent(p), onObjective, s.buildBudget(p))
 }
 
-// share is what some of the bad slices took of the budgets of a period. Bad requests are
-// compared with all bad ones, which costs less than to count all requests of the period.
-func (s Set) share(some string, p time.Duration) string {
-	over := func(metric, matcher string) string {
-		return fmt.Sprintf("sum_over_time(%s%s[%s])", metric, matcher, duration(p))
+// buildShare returns PromQL for the part of the budgets of a period that the bad slices in metric used. Bad
+// requests are compared with all bad requests, which costs less than counting all requests of the period.
+func (s Set) buildShare(metric string, p time.Duration) string {
+	sumOver := func(metric, matcher string) string {
+		return fmt.Sprintf("sum_over_time(%s%s[%s])", metric, matcher, formatDuration(p))
 	}
-	requests := s.requestSLIs()
+	requests := s.listRequestSLIs()
 	if len(requests) == 0 {
-		return fmt.Sprintf("%s\n/ %s %s", over(some, ""), ofSLO, s.budget(p))
+		return fmt.Sprintf("%s\n/ %s %s", sumOver(metric, ""), onObjective, s.buildBudget(p))
 	}
-	of := "{" + requests.matcher() + "}"
+	matcher := "{" + requests.matchNames() + "}"
 	return fmt.Sprintf("(\n  (%[1]s unless %[2]s %[3]s)\n/ %[4]s %[5]s\n  or %[6]s %[7]s / %[6]s %[8]s * %[6]s "+
-		"(1 - %[9]s and %[10]s)\n)", over(some, ""), on(objectiveLabels), series.SLOMinRequests, ofSLO, s.budget(p),
-		on(budgetLabels), over(some, of), over(series.SLIBadSlice, of), series.SLOBudgetLeft, ofPeriod(p))
+		"(1 - %[9]s and %[10]s)\n)", sumOver(metric, ""), matchOn(objectiveLabels), series.SLOMinRequests, onObjective,
+		s.buildBudget(p), matchOn(budgetLabels), sumOver(metric, matcher), sumOver(series.SLIBadSlice, matcher),
+		series.SLOBudgetLeft, matchPeriod(p))
 }
 
-// budget is how many slices of a period may be bad.
-func (Set) budget(p time.Duration) string {
-	return fmt.Sprintf("(%s * (1 - %s and %s))", number(count(p)), series.SLOObjective, ofPeriod(p))
+// buildBudget returns PromQL for the number of slices of a period that may be bad.
+func (Set) buildBudget(p time.Duration) string {
+	return fmt.Sprintf("(%s * (1 - %s and %s))", formatNumber(countSlices(p)), series.SLOObjective, matchPeriod(p))
 }
 
-// ofPeriod selects, after `and`, the objectives with a period.
-func ofPeriod(p time.Duration) string {
-	return fmt.Sprintf("%s %s == %d", on(objectiveLabels), series.SLOPeriod, int(p.Seconds()))
+// matchPeriod returns the right side of an `and` that keeps the objectives with a period.
+func matchPeriod(p time.Duration) string {
+	return fmt.Sprintf("%s %s == %d", matchOn(objectiveLabels), series.SLOPeriod, int(p.Seconds()))
 }

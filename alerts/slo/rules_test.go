@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// goldenSets are those that have golden files, which testbed/alerts checks with the real promtool. The other sets
-// differ from them in numbers only.
+// goldenSets are the sets with golden files, which testbed/alerts
+// checks with the real promtool. The other sets differ only in numbers.
 var goldenSets = []string{"default", "critical"}
 
 func sets() map[string]Set {
@@ -109,7 +109,7 @@ func build(t *testing.T, s Set) *Rules {
 
 func TestGolden(t *testing.T) {
 	for _, name := range goldenSets {
-		text, err := File(build(t, sets()[name]).All())
+		text, err := RuleFile(build(t, sets()[name]).All())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestGolden(t *testing.T) {
 // TestObjectsAndFileAreTheSame compares the two outputs, group by group.
 func TestObjectsAndFileAreTheSame(t *testing.T) {
 	r := build(t, sets()["mixed"])
-	text, err := File(r.All())
+	text, err := RuleFile(r.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,15 +155,15 @@ func TestRulesDoNotGrow(t *testing.T) {
 	if r1 != r2 || a1 != a2 {
 		t.Errorf("1 operator has %d + %d rules, 200 have %d + %d", r1, a1, r2, a2)
 	}
-	// 19 are what is left of budgets: one rule for each SLI that operators have, so that a rule holds only its own
-	// slices of 30 days in memory.
+	// 19 of the rules record remaining budgets: one rule for each SLI that operators
+	// have, so that a rule keeps only its own slices of 30 days in memory.
 	if r1 > 119 || a1 > 26 {
 		t.Errorf("%d recording rules and %d alerts; a rule costs every fleet", r1, a1)
 	}
 }
 
-// TestIntervals keeps every recorded series within the 5 minutes for which an
-// instant selector sees it.
+// TestIntervals checks that every series is recorded at least every 5
+// minutes, because an instant selector does not find older samples.
 func TestIntervals(t *testing.T) {
 	for _, g := range build(t, sets()["critical"]).All() {
 		d, err := time.ParseDuration(string(*g.Interval))
@@ -309,7 +309,7 @@ func TestSections(t *testing.T) {
 		"csv": "csv", "custom-resources": "custom-resources", "probe:api": "probe", "probe:api:hub": "probe",
 		"requests": OwnSLIs, "probe": OwnSLIs,
 	} {
-		if got := SectionOf(sli); got != want {
+		if got := FindSection(sli); got != want {
 			t.Errorf("section of %s: %s, want %s", sli, got, want)
 		}
 	}
@@ -318,9 +318,9 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// TestRunbookLinks looks at what follows the folder.
+// TestRunbookLinks checks the part of the links after the folder.
 func TestRunbookLinks(t *testing.T) {
-	for _, r := range mostSets()["default"].groups(Whole) {
+	for _, r := range mostSets()["default"].buildGroups(Whole) {
 		for _, alert := range r.Rules {
 			link := alert.Annotations[AnnotationRunbook]
 			page := DefaultRunbooks + "/" + alert.Alert + ".md"
@@ -330,11 +330,11 @@ func TestRunbookLinks(t *testing.T) {
 			}
 		}
 	}
-	if link := (Set{RunbookURL: "https://example.com/runbooks/"}).runbook(AlertHubDown, ""); link !=
+	if link := (Set{RunbookURL: "https://example.com/runbooks/"}).buildRunbookURL(AlertHubDown, ""); link !=
 		"https://example.com/runbooks/BellwetherHubDown.md" {
 		t.Errorf("link of a folder with a slash: %s", link)
 	}
-	for _, g := range (Set{Default: DefaultProfile()}).groups(Whole) {
+	for _, g := range (Set{Default: DefaultProfile()}).buildGroups(Whole) {
 		for _, alert := range g.Rules {
 			if link, ok := alert.Annotations[AnnotationRunbook]; ok {
 				t.Errorf("%s links to %q without a folder", alert.Alert, link)
@@ -346,7 +346,7 @@ func TestRunbookLinks(t *testing.T) {
 // TestRulesSayTheNumbers spells the factors, windows and comparisons out once more:
 // the golden files would follow a wrong one with -update, and this does not.
 func TestRulesSayTheNumbers(t *testing.T) {
-	text, err := File(build(t, Set{Default: DefaultProfile()}).All())
+	text, err := RuleFile(build(t, Set{Default: DefaultProfile()}).All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,8 +368,8 @@ func TestRulesSayTheNumbers(t *testing.T) {
 	}
 }
 
-// TestLeastSum compares what is not recorded with the smallest threshold of all objectives: 3 times the budget of a
-// day and the budget of 3 days, in whole minutes.
+// TestLeastSum compares the limit for recorded sums with the smallest threshold of all
+// objectives: 3 times the budget of a day and the budget of 3 days, in whole minutes.
 func TestLeastSum(t *testing.T) {
 	minutes := func(target PPM, period time.Duration) Set {
 		return Set{Default: DefaultProfile(), Operators: []Operator{{Namespace: "n", Name: "a",
@@ -386,10 +386,10 @@ func TestLeastSum(t *testing.T) {
 		"a period of 3 months": {Set{Default: []Objective{{SLI: "csv", Target: 999_000, Period: 90 * day}}}, 12, 12},
 	} {
 		tiers := Tiers()
-		if got := c.set.leastSum(tiers[2]); got != c.day {
+		if got := c.set.computeLeastSum(tiers[2]); got != c.day {
 			t.Errorf("%s: %g slices of a day, want %g", name, got, c.day)
 		}
-		if got := c.set.leastSum(tiers[3]); got != c.three {
+		if got := c.set.computeLeastSum(tiers[3]); got != c.three {
 			t.Errorf("%s: %g slices of 3 days, want %g", name, got, c.three)
 		}
 	}

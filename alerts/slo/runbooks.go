@@ -11,8 +11,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 )
 
-// DefaultRunbooks is the folder with the pages that the project publishes, one for
-// each alert.
+// DefaultRunbooks is the folder with the pages that the project publishes, one page for each alert.
 const DefaultRunbooks = "https://github.com/bellwether-dev/bellwether/blob/main/docs/runbooks"
 
 // AnnotationRunbook is the annotation with the link of an alert.
@@ -23,7 +22,7 @@ const OwnSLIs = "own"
 
 var webAddress = regexp.MustCompile("^https?://[^\\s\"{}`\\\\]+$")
 
-// CheckRunbookURL says whether alerts can link to pages in a folder. It may be empty.
+// CheckRunbookURL returns an error if alerts cannot link to pages in the folder. The URL may be empty.
 func CheckRunbookURL(url string) error {
 	if url == "" || webAddress.MatchString(url) {
 		return nil
@@ -31,7 +30,7 @@ func CheckRunbookURL(url string) error {
 	return fmt.Errorf("%w: runbook URL %q: it must be an http or https URL", ErrAlert, url)
 }
 
-// IsAboutSLI tells whether the alert of a name is about one SLI of an operator.
+// IsAboutSLI reports whether the alert with a name is about one SLI of an operator.
 func IsAboutSLI(alert string) bool {
 	switch alert {
 	case AlertOperator, AlertRelease, AlertSLIAbsent, AlertExhausted:
@@ -40,36 +39,36 @@ func IsAboutSLI(alert string) bool {
 	return false
 }
 
-// Anchor is what follows the URL of an operator's own runbook: the heading of an
-// alert, or of the SLI that it is about.
-func Anchor(alert string) string {
+// RunbookAnchor returns the suffix for the URL of an operator's own runbook:
+// the heading of an alert, or of the SLI that the alert is about.
+func RunbookAnchor(alert string) string {
 	if IsAboutSLI(alert) {
 		return `#{{ reReplaceAll ":.*" "" $labels.sli }}`
 	}
 	return "#" + alert
 }
 
-// SectionOf is the section of a runbook about an SLI: the SLI's name, "probe" for
-// all probes, and OwnSLIs for all SLIs that only one operator has.
-func SectionOf(sli string) string {
-	if !builtin(sli) {
+// FindSection returns the section of a runbook about an SLI: the SLI's name,
+// "probe" for all probes, and OwnSLIs for all SLIs that only one operator has.
+func FindSection(sli string) string {
+	if !isBuiltin(sli) {
 		return OwnSLIs
 	}
 	name, _, _ := strings.Cut(sli, ":")
 	return name
 }
 
-// Sections are the sections of the SLIs, in the order of SLIs, with OwnSLIs last.
+// Sections returns the sections of the SLIs, in the order of SLIs, with OwnSLIs last.
 func Sections() []string {
 	var out []string
 	for _, sli := range SLIs() {
-		out = append(out, SectionOf(sli.Name))
+		out = append(out, FindSection(sli.Name))
 	}
 	return append(out, OwnSLIs)
 }
 
-// section is a template of the section about the SLI of an alert.
-func section() string {
+// buildSection returns a template of the section about the SLI of an alert, which gives the same as FindSection.
+func buildSection() string {
 	var known []string
 	for _, sli := range SLIs() {
 		pattern := regexp.QuoteMeta(sli.Name)
@@ -82,7 +81,7 @@ func section() string {
 		quote("^("+strings.Join(known, "|")+")$"), OwnSLIs)
 }
 
-// addRunbooks links the alerts to their pages, if the set has a folder with them.
+// addRunbooks adds links to their pages to the alerts, if the set has a runbook folder.
 func (s Set) addRunbooks(groups []monitoringv1.RuleGroup) {
 	if s.RunbookURL == "" {
 		return
@@ -92,14 +91,14 @@ func (s Set) addRunbooks(groups []monitoringv1.RuleGroup) {
 			if r.Alert == "" {
 				continue
 			}
-			r.Annotations[AnnotationRunbook] = s.runbook(r.Alert, section())
+			r.Annotations[AnnotationRunbook] = s.buildRunbookURL(r.Alert, buildSection())
 		}
 	}
 }
 
-// runbook is the link to the page of an alert, and to the section in it if the alert is
-// about an SLI. Not every alert about a release is.
-func (s Set) runbook(alert, section string) string {
+// buildRunbookURL returns the link to the page of an alert, with a section
+// if the alert is about an SLI. Some alerts about a release have no SLI.
+func (s Set) buildRunbookURL(alert, section string) string {
 	page := strings.TrimRight(s.RunbookURL, "/") + "/" + alert + ".md"
 	switch {
 	case alert == AlertRelease:

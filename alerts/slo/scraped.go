@@ -12,41 +12,45 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// pods selects what is scraped from the pods of operators, and says by which labels a value is
-// known to be one operator's.
+// pods selects series that are scraped from pods of operators: matcher selects
+// the series, and labels are the labels that assign a value to one operator.
 type pods struct{ matcher, labels string }
 
-// What the PodMonitors of the agent scrape names its operator, and what others scrape does not.
-func namedPods() pods   { return pods{series.OperatorNamespace + `!=""`, ownLabels} }
-func unnamedPods() pods { return pods{series.OperatorNamespace + `=""`, namespaceLabels} }
+// newNamedPods is for series that the PodMonitors of the agent scrape and that
+// name their operator. newUnnamedPods is for series that other monitors scrape.
+func newNamedPods() pods   { return pods{series.OperatorNamespace + `!=""`, ownLabels} }
+func newUnnamedPods() pods { return pods{series.OperatorNamespace + `=""`, namespaceLabels} }
 
-// of selects the series of a metric that also meet further matchers.
-func (p pods) of(metric string, matchers ...string) string {
+// selectSeries selects the series of a metric that also meet further matchers.
+func (p pods) selectSeries(metric string, matchers ...string) string {
 	return fmt.Sprintf("%s{%s}", metric, strings.Join(append([]string{p.matcher}, matchers...), ","))
 }
 
-// rate is the rate of a counter.
-func (p pods) rate(counter string, matchers ...string) string {
-	return aggregate("sum", p.labels, fmt.Sprintf("rate(%s[%s])", p.of(counter, matchers...), interval))
+// buildRate returns PromQL for the rate of a counter.
+func (p pods) buildRate(counter string, matchers ...string) string {
+	return aggregate("sum", p.labels, fmt.Sprintf("rate(%s[%s])", p.selectSeries(counter, matchers...), counterWindow))
 }
 
-// ofOperator finds the operators that values of pods belong to.
-func ofOperator(of operators, bad func(pods) string) string {
-	return aggregate("max", installLabels, "\n"+ofPodsOf(of, bad)+"\n")
+// aggregateByOperator returns PromQL that assigns values of pods to their operators,
+// and takes the maximum for each operator. bad returns the values of the given pods.
+func aggregateByOperator(ops operators, bad func(pods) string) string {
+	return aggregate("max", installLabels, "\n"+joinOperators(ops, bad)+"\n")
 }
 
-// ofPodsOf gives a value to the operator that its own labels name, if that runs in the namespace:
-// what runs elsewhere cannot claim to be an operator. A value that names none is that of the only
-// operator of the namespace. Where there are several, it is nobody's: none of them should page
-// for another.
-func ofPodsOf(of operators, bad func(pods) string) string {
-	return fmt.Sprintf("  (%s)\n  and %s %s\n  or %s * %s group_left ()\n  (%s)", bad(namedPods()), on(ownLabels),
-		of.of(series.OperatorInfo), of.of(series.OperatorAlone), on(namespaceLabels), bad(unnamedPods()))
+// joinOperators returns PromQL that assigns a value to the operator in its labels, if that
+// operator runs in the namespace: pods elsewhere must not claim to be an operator. A value
+// without an operator belongs to the only operator of its namespace. If there are several
+// operators, the value is ignored, because no operator should page for another one.
+func joinOperators(ops operators, bad func(pods) string) string {
+	return fmt.Sprintf("  (%s)\n  and %s %s\n  or %s * %s group_left ()\n  (%s)", bad(newNamedPods()),
+		matchOn(ownLabels),
+		ops.selectSeries(series.OperatorInfo), ops.selectSeries(series.OperatorAlone), matchOn(namespaceLabels),
+		bad(newUnnamedPods()))
 }
 
-// aloneInNamespace records the operators that are the only one in their namespace.
-func aloneInNamespace() monitoringv1.Rule {
+// buildAloneRule returns the rule that records the operators that are the only operator in their namespace.
+func buildAloneRule() monitoringv1.Rule {
 	each := aggregate("group", ownLabels, series.OperatorInfo)
-	return record(series.OperatorAlone, fmt.Sprintf("%s\nand %s (%s == 1)", each, on(namespaceLabels),
+	return newRecord(series.OperatorAlone, fmt.Sprintf("%s\nand %s (%s == 1)", each, matchOn(namespaceLabels),
 		aggregate("count", namespaceLabels, each)))
 }

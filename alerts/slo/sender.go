@@ -20,8 +20,8 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// OutOfOrderWindow is how old a sample may be when it arrives at the hub's Prometheus. A sender
-// gives up older ones; Prometheus itself keeps about as much for a receiver that is away.
+// OutOfOrderWindow is the maximum age of a sample when it arrives at the hub's Prometheus. A sender
+// drops older samples. Prometheus itself keeps about as much data for a receiver that is not available.
 const OutOfOrderWindow = 2 * time.Hour
 
 // Keys of the Secrets of a Sender.
@@ -30,23 +30,22 @@ const (
 	SenderCAKey    = "ca.crt"
 )
 
-// ErrSender says that a Sender cannot be.
+// ErrSender is wrapped by errors about an invalid Sender.
 var ErrSender = errors.New("invalid sender")
 
-// Sender is the Prometheus of one cluster, which evaluates the edge part of the rules and
-// sends series to the hub's.
+// Sender is the Prometheus of one cluster, which evaluates the
+// edge part of the rules and sends series to the hub's Prometheus.
 type Sender struct {
 	// Cluster is the FleetCluster's name.
 	Cluster string
 	// URL of the receiver, with its path.
 	URL string
-	// Token has the bearer token, and CA the certificates of the authority that signed the
-	// receiver's: the names of Secrets, or of files for Configuration. Empty: no token, and
-	// the authorities of the system.
+	// Token has the bearer token, and CA the certificates of the authority that signed the receiver's certificate:
+	// the names of Secrets, or of files for Configuration. Empty: no token, and the authorities of the system.
 	Token, CA string
 }
 
-// Check says what is wrong with a sender.
+// Check returns an error if the sender is invalid.
 func (s Sender) Check() error {
 	if errs := validation.IsDNS1123Subdomain(s.Cluster); len(errs) > 0 {
 		return fmt.Errorf("%w: %q is not the name of a cluster: %s", ErrSender, s.Cluster, errs[0])
@@ -61,21 +60,21 @@ func (s Sender) Check() error {
 	return nil
 }
 
-// senderName tells the sender from others in the metrics of a Prometheus.
+// senderName identifies the sender in the metrics of a Prometheus.
 const senderName = "bellwether"
 
-// replicas are labels by which prometheus-operator tells the replicas of a Prometheus
-// apart. Slices of two replicas would be counted twice.
+// replicas are the labels by which prometheus-operator distinguishes the
+// replicas of a Prometheus. Slices of two replicas would be counted twice.
 const replicas = "prometheus|prometheus_replica"
 
-// sentBy are the labels that say whether a series is sent.
-var sentBy = []string{series.Cluster, model.MetricNameLabel}
+// sendLabels are the labels that decide whether a series is sent.
+var sendLabels = []string{series.Cluster, model.MetricNameLabel}
 
-// keep is the regular expression of the values of sentBy. It is for one cluster, since a
-// Prometheus that serves several has a sender for each, and a receiver may refuse a whole
-// request in which there is another cluster's series.
-func (s Sender) keep() string {
-	return regexp.QuoteMeta(s.Cluster) + ";(" + KeepTravelling() + ")"
+// buildKeepRegex returns the regular expression of the values of sendLabels. It matches
+// one cluster, because a Prometheus that serves several clusters has a sender for each,
+// and a receiver may refuse a whole request that contains a series of another cluster.
+func (s Sender) buildKeepRegex() string {
+	return regexp.QuoteMeta(s.Cluster) + ";(" + TravellingRegex() + ")"
 }
 
 // Parts of a configuration file of Prometheus.
@@ -118,14 +117,14 @@ type (
 )
 
 const (
-	// maxShards bounds how many requests a cluster has under way. One suffices for all of
-	// two hours within a minute.
+	// maxShards limits the concurrent requests of a cluster. One
+	// shard can send the samples of two hours within a minute.
 	maxShards = 2
-	// maxBackoff bounds how long after an outage nothing arrives.
+	// maxBackoff limits how long after an outage no samples arrive.
 	maxBackoff = 30 * time.Second
 )
 
-// Configuration is the part of a configuration file of Prometheus that sends what travels.
+// Configuration returns the part of a configuration file of Prometheus that sends the series of series.Travelling.
 func (s Sender) Configuration() ([]byte, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -134,8 +133,12 @@ func (s Sender) Configuration() ([]byte, error) {
 	c.Global.ExternalLabels = map[string]string{series.Cluster: s.Cluster}
 	write := remoteWrite{
 		Name: senderName, URL: s.URL,
-		Relabel: []relabelling{{sentBy, "keep", s.keep()}, {nil, "labeldrop", replicas}},
-		Queue:   queueConfig{maxShards, duration(maxBackoff), true, duration(OutOfOrderWindow)},
+		Relabel: []relabelling{
+			{Source: sendLabels, Action: "keep", Regex: s.buildKeepRegex()},
+			{Action: "labeldrop", Regex: replicas},
+		},
+		Queue: queueConfig{MaxShards: maxShards, MaxBackoff: formatDuration(maxBackoff), RetryOn429: true,
+			SampleAgeLimit: formatDuration(OutOfOrderWindow)},
 	}
 	if s.Token != "" {
 		write.Authorization = &authorization{s.Token}
@@ -151,43 +154,43 @@ func (s Sender) Configuration() ([]byte, error) {
 	return text, nil
 }
 
-// PrometheusSpec is the same as part of the spec of a Prometheus or PrometheusAgent of
-// prometheus-operator.
+// PrometheusSpec is the configuration of a Sender as a part of the
+// spec of a Prometheus or PrometheusAgent of prometheus-operator.
 type PrometheusSpec struct {
 	ExternalLabels map[string]string              `json:"externalLabels"`
 	RemoteWrite    []monitoringv1.RemoteWriteSpec `json:"remoteWrite"`
 }
 
-// PrometheusSpec is for prometheus-operator.
+// PrometheusSpec returns the configuration for prometheus-operator.
 func (s Sender) PrometheusSpec() (PrometheusSpec, error) {
 	if err := s.Check(); err != nil {
 		return PrometheusSpec{}, err
 	}
 	write := monitoringv1.RemoteWriteSpec{
 		Name: ptr.To(senderName), URL: monitoringv1.URL(s.URL),
-		WriteRelabelConfigs: []monitoringv1.RelabelConfig{{Action: "keep", Regex: s.keep()},
+		WriteRelabelConfigs: []monitoringv1.RelabelConfig{{Action: "keep", Regex: s.buildKeepRegex()},
 			{Action: "labeldrop", Regex: replicas}},
 		QueueConfig: &monitoringv1.QueueConfig{MaxShards: maxShards, RetryOnRateLimit: true,
-			MaxBackoff:     ptr.To(monitoringv1.Duration(duration(maxBackoff))),
-			SampleAgeLimit: ptr.To(monitoringv1.Duration(duration(OutOfOrderWindow)))},
+			MaxBackoff:     ptr.To(monitoringv1.Duration(formatDuration(maxBackoff))),
+			SampleAgeLimit: ptr.To(monitoringv1.Duration(formatDuration(OutOfOrderWindow)))},
 		MetadataConfig: &monitoringv1.MetadataConfig{Send: false},
 	}
-	for _, name := range sentBy {
+	for _, name := range sendLabels {
 		write.WriteRelabelConfigs[0].SourceLabels = append(write.WriteRelabelConfigs[0].SourceLabels,
 			monitoringv1.LabelName(name))
 	}
 	if s.Token != "" {
 		write.Authorization = &monitoringv1.Authorization{
-			SafeAuthorization: monitoringv1.SafeAuthorization{Credentials: keyOf(s.Token, SenderTokenKey)}}
+			SafeAuthorization: monitoringv1.SafeAuthorization{Credentials: newKeySelector(s.Token, SenderTokenKey)}}
 	}
 	if s.CA != "" {
 		write.TLSConfig = &monitoringv1.TLSConfig{SafeTLSConfig: monitoringv1.SafeTLSConfig{
-			CA: monitoringv1.SecretOrConfigMap{Secret: keyOf(s.CA, SenderCAKey)}}}
+			CA: monitoringv1.SecretOrConfigMap{Secret: newKeySelector(s.CA, SenderCAKey)}}}
 	}
 	return PrometheusSpec{map[string]string{series.Cluster: s.Cluster},
 		[]monitoringv1.RemoteWriteSpec{write}}, nil
 }
 
-func keyOf(secret, key string) *corev1.SecretKeySelector {
+func newKeySelector(secret, key string) *corev1.SecretKeySelector {
 	return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key}
 }

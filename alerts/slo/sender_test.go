@@ -88,7 +88,7 @@ func TestSenderIsChecked(t *testing.T) {
 	}
 }
 
-// TestGuideHasTheConfiguration compares the guide with what is generated.
+// TestGuideHasTheConfiguration compares the guide with the generated configuration.
 func TestGuideHasTheConfiguration(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "telemetry.md"))
 	if err != nil {

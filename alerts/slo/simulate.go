@@ -9,42 +9,41 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Simulation is what Simulate plays.
+// Simulation is the input of Simulate.
 type Simulation struct {
 	Objective Objective
-	// Seed makes the same numbers again.
+	// Seed makes the random numbers repeatable.
 	Seed uint64
-	// Runs is how many periods are played. Default: 200.
+	// Runs is the number of periods that are simulated. Default: 200.
 	Runs int
 }
 
-// Result is what came out.
+// Result is the result of a simulation.
 type Result struct {
 	Target  string `json:"target"`
 	Period  string `json:"period"`
 	Runs    int    `json:"runs"`
 	Seed    uint64 `json:"seed"`
 	Timings []Time `json:"timings"`
-	// Noise is what independent failures do that use up half of the budget: no
-	// page is called for. It and Incidents are those of slices of Step.
+	// Noise is the effect of independent failures that use up half of the budget
+	// and need no page. Noise and Incidents are computed from slices of Step.
 	Noise Noise `json:"noise"`
-	// Incidents is how real ones were found.
+	// Incidents counts how real incidents were detected.
 	Incidents Incidents `json:"incidents"`
 }
 
-// Time compares one tier with its formulas, in a failure of an error ratio.
-// Times are in minutes.
+// Time compares one tier with its formulas, in a failure with an error ratio. Times are in minutes.
 type Time struct {
 	Tier     string `json:"tier"`
 	Severity string `json:"severity"`
 	// Ratio is the error ratio of the failure, and Factor the tier's burn rate.
 	Ratio  float64 `json:"ratio"`
 	Factor float64 `json:"factor"`
-	// Formula is threshold / ratio · long window, and Detected what was seen in
-	// the simulation; -1 if it is never.
+	// Formula is threshold / ratio · long window, and Detected the
+	// time in the simulation. Both are -1 if the tier never alerts.
 	Formula  float64 `json:"formula"`
 	Detected float64 `json:"detected"`
-	// ResetFormula is short window · (1 - threshold / ratio), and Reset what was seen.
+	// ResetFormula is short window · (1 - threshold / ratio), and Reset the time in the simulation.
 	ResetFormula float64 `json:"resetFormula"`
 	Reset        float64 `json:"reset"`
 }
@@ -55,31 +54,32 @@ type Noise struct {
 	Unguarded float64 `json:"unguarded"`
 }
 
-// Incidents counts over all runs. An incident calls for a page if it takes more
-// than 2 % of the budget within an hour, or 5 % within six, by its bad scrapes: whether
-// the rules could have seen it does not matter.
+// Incidents are counts over all runs. An incident needs a page if its bad scrapes take more than 2 % of the
+// budget within an hour, or 5 % within six hours. It does not matter whether the rules could detect it.
 type Incidents struct {
 	Total int `json:"total"`
-	// Severe call for a page; Paged of them got one.
+	// Severe is the number of incidents that need a page. Paged is how many of them got a page.
 	Severe int `json:"severe"`
 	Paged  int `json:"paged"`
-	// Pages is how many pages there were, and Justified how many of them came
-	// with a severe incident.
+	// Pages is the number of pages, and Justified the number of pages during a severe incident.
 	Pages     int `json:"pages"`
 	Justified int `json:"justified"`
-	// Recall is Paged / Severe, and Precision is Justified / Pages; 1 if there was none.
+	// Recall is Paged / Severe, and Precision is Justified / Pages. Each is 1 if its divisor is 0.
 	Recall    float64 `json:"recall"`
 	Precision float64 `json:"precision"`
 }
 
 const defaultRuns = 200
 
-// scrapesOfSlice is how many scrapes there are in a slice: agents are scraped every 30 s.
-const scrapesOfSlice = 2
+// scrapesPerSlice is the number of scrapes in a slice: agents are scraped every 30 s.
+const scrapesPerSlice = 2
 
-// Simulate plays an objective's alerts against failures that are drawn from a
-// seed: what they find, when, and what they make of noise.
+// Simulate simulates an objective's alerts in random failures from a seed. The result has the detection and
+// reset times of each tier, the average number of false pages from noise in a period, with and without the
+// guard, and the incidents that were paged in all runs. It uses only the target and the period of the
+// objective, and returns an error if the target or the period is invalid.
 func Simulate(s Simulation) (Result, error) {
+	// The SLI does not affect the simulation: csv is one that every operator has.
 	if err := checkObjective(Objective{SLI: "csv", Target: s.Objective.Target, Period: s.Objective.Period},
 		nil); err != nil {
 		return Result{}, err
@@ -88,40 +88,42 @@ func Simulate(s Simulation) (Result, error) {
 		s.Runs = defaultRuns
 	}
 	o := s.Objective
-	out := Result{Target: o.Target.String(), Period: duration(o.period()), Runs: s.Runs, Seed: s.Seed}
+	out := Result{Target: o.Target.String(), Period: formatDuration(o.period()), Runs: s.Runs, Seed: s.Seed}
 	for _, ratio := range []float64{1, 0.1, 0.02} {
 		for _, t := range append([]Tier{CriticalTier()}, Tiers()...) {
-			out.Timings = append(out.Timings, timing(t, o, ratio))
+			out.Timings = append(out.Timings, measureTiming(t, o, ratio))
 		}
 	}
-	random := rand.New(rand.NewPCG(s.Seed, 0)) //nolint:gosec // a simulation has to be repeatable
+	random := rand.New(rand.NewPCG(s.Seed, 0)) //nolint:gosec // a simulation must be repeatable
 	guarded := NewJudge(o)
 	unguarded := guarded
 	unguarded.Guard = 1
 	length := int(o.period() / Step)
 	for range s.Runs {
-		noise := Slices(independent(random, scrapesOfSlice*length, o.Target.Budget().Ratio()/2), scrapesOfSlice)
-		out.Noise.Guarded += float64(len(pages(guarded.Judge(noise))))
-		out.Noise.Unguarded += float64(len(pages(unguarded.Judge(noise))))
-		out.Incidents.play(random, guarded, length)
+		// Half of the budget is noise that a healthy operator may have, so each of its pages is false.
+		noise := Slices(drawIndependent(random, scrapesPerSlice*length, o.Target.Budget().Ratio()/2), scrapesPerSlice)
+		out.Noise.Guarded += float64(len(listPages(guarded.Judge(noise))))
+		out.Noise.Unguarded += float64(len(listPages(unguarded.Judge(noise))))
+		out.Incidents.addPeriod(random, guarded, length)
 	}
 	out.Noise.Guarded /= float64(s.Runs)
 	out.Noise.Unguarded /= float64(s.Runs)
-	out.Incidents.Recall = share(out.Incidents.Paged, out.Incidents.Severe)
-	out.Incidents.Precision = share(out.Incidents.Justified, out.Incidents.Pages)
+	out.Incidents.Recall = computeShare(out.Incidents.Paged, out.Incidents.Severe)
+	out.Incidents.Precision = computeShare(out.Incidents.Justified, out.Incidents.Pages)
 	return out, nil
 }
 
-func share(part, of int) float64 {
-	if of == 0 {
+// computeShare returns part / of, or 1 if of is 0.
+func computeShare(part, total int) float64 {
+	if total == 0 {
 		return 1
 	}
-	return float64(part) / float64(of)
+	return float64(part) / float64(total)
 }
 
-// timing plays one lasting failure with evenly spread bad slices against a tier.
-// The failure lasts as long as the tier's long window, and then ends.
-func timing(t Tier, o Objective, ratio float64) Time {
+// measureTiming simulates one long failure with evenly distributed bad slices for a tier. The failure lasts as
+// long as the tier's long window, and then ends. All times are -1 if the tier never alerts at the error ratio.
+func measureTiming(t Tier, o Objective, ratio float64) Time {
 	threshold := t.Threshold(o.Target, o.period())
 	out := Time{Tier: t.Name, Severity: t.Severity, Ratio: ratio, Factor: t.Factor(o.period()), Formula: -1,
 		Detected: -1, ResetFormula: -1, Reset: -1}
@@ -133,11 +135,12 @@ func timing(t Tier, o Objective, ratio float64) Time {
 	failure := int(t.Long / t.Slice)
 	timeline := make([]Slice, 2*failure)
 	for i := range failure {
+		// The slice is bad if the expected number of bad slices reaches the next integer; 1e-9 allows for rounding.
 		if int(float64(i+1)*ratio+1e-9) > int(float64(i)*ratio+1e-9) {
 			timeline[i] = Bad
 		}
 	}
-	for i, firing := range NewJudge(o).tier(t, Slices(timeline, 1)) {
+	for i, firing := range NewJudge(o).evaluateTier(t, Slices(timeline, 1)) {
 		if firing && out.Detected < 0 {
 			out.Detected = float64(i+1) * t.Slice.Minutes()
 		}
@@ -151,8 +154,8 @@ func timing(t Tier, o Objective, ratio float64) Time {
 	return out
 }
 
-// independent failures: each scrape is bad with the same probability.
-func independent(random *rand.Rand, length int, probability float64) []Slice {
+// drawIndependent returns scrapes. Each scrape is bad with the given probability.
+func drawIndependent(random *rand.Rand, length int, probability float64) []Slice {
 	out := make([]Slice, length)
 	for i := range out {
 		if random.Float64() < probability {
@@ -162,16 +165,15 @@ func independent(random *rand.Rand, length int, probability float64) []Slice {
 	return out
 }
 
-// span is a stretch of slices, from inclusive, to exclusive.
+// span is a range of slices, from inclusive, to exclusive.
 type span struct{ from, to int }
 
-// pages are the stretches in which a page was open. Each is one call of the person
-// on duty.
-func pages(verdicts []Verdict) []span {
+// listPages returns the ranges in which a page was open. Each range is one call of the person on duty.
+func listPages(verdicts []Verdict) []span {
 	var out []span
 	for i, v := range verdicts {
 		switch {
-		case !v.Page:
+		case !v.Page: // no page is open
 		case i > 0 && verdicts[i-1].Page:
 			out[len(out)-1].to = i + 1
 		default:
@@ -181,15 +183,15 @@ func pages(verdicts []Verdict) []span {
 	return out
 }
 
-// play draws the incidents of one period on top of a tenth of the budget in
-// noise, and counts what was found. Incidents begin and end with a scrape, last from one
-// minute to eight hours, and are bad in a twentieth to all of their scrapes.
-func (n *Incidents) play(random *rand.Rand, j Judge, length int) {
-	scrapes := independent(random, scrapesOfSlice*length, j.Target.Budget().Ratio()/10)
-	var all []span
-	next := func() int { return day2scrapes/2 + random.IntN(4*day2scrapes) }
-	for start := random.IntN(2 * day2scrapes); start < len(scrapes); start += next() {
-		lasts := scrapesOfSlice << random.IntN(10)
+// addPeriod simulates one period of length slices with random incidents and noise of a tenth of the budget, and
+// adds its incidents and pages to the counts. Incidents begin and end with a scrape, last from one minute
+// to more than eight hours, and are bad in a twentieth to all of their scrapes.
+func (n *Incidents) addPeriod(random *rand.Rand, j Judge, length int) {
+	scrapes := drawIndependent(random, scrapesPerSlice*length, j.Target.Budget().Ratio()/10)
+	var incidents []span
+	drawPause := func() int { return scrapesPerDay/2 + random.IntN(4*scrapesPerDay) }
+	for start := random.IntN(2 * scrapesPerDay); start < len(scrapes); start += drawPause() {
+		lasts := scrapesPerSlice << random.IntN(10)
 		ratio := 1.0
 		if random.IntN(2) == 0 {
 			ratio = 0.05 + 0.95*random.Float64()
@@ -200,38 +202,38 @@ func (n *Incidents) play(random *rand.Rand, j Judge, length int) {
 				scrapes[i] = Bad
 			}
 		}
-		all = append(all, in)
+		incidents = append(incidents, in)
 	}
 	var severe []span
-	for _, in := range all {
-		if j.severe(scrapes[in.from:in.to]) {
-			severe = append(severe, span{in.from / scrapesOfSlice, (in.to-1)/scrapesOfSlice + 1})
+	for _, in := range incidents {
+		if j.isSevere(scrapes[in.from:in.to]) {
+			severe = append(severe, span{in.from / scrapesPerSlice, (in.to-1)/scrapesPerSlice + 1})
 		}
 	}
-	open := pages(j.Judge(Slices(scrapes, scrapesOfSlice)))
-	n.Total += len(all)
+	pages := listPages(j.Judge(Slices(scrapes, scrapesPerSlice)))
+	n.Total += len(incidents)
 	n.Severe += len(severe)
-	n.Pages += len(open)
+	n.Pages += len(pages)
 	for _, s := range severe {
-		n.Paged += meets(s, open)
+		n.Paged += countOverlap(s, pages)
 	}
-	for _, p := range open {
-		n.Justified += meets(p, severe)
+	for _, p := range pages {
+		n.Justified += countOverlap(p, severe)
 	}
 }
 
-const day2scrapes = scrapesOfSlice * int(day/Step)
+const scrapesPerDay = scrapesPerSlice * int(day/Step)
 
-// severe is the definition of an incident that calls for a page, in terms of the budget that
-// its bad scrapes take, and not of slices, burn rates or what the rules wait for.
-func (j Judge) severe(incident []Slice) bool {
-	budget := scrapesOfSlice * count(j.Period) * j.Target.Budget().Ratio()
-	bad := prefixSums(incident, Slice.isBad)
+// isSevere reports whether an incident needs a page, by the budget that its bad scrapes
+// use. The definition does not depend on slices, burn rates or delays of the rules.
+func (j Judge) isSevere(incident []Slice) bool {
+	budget := scrapesPerSlice * countSlices(j.Period) * j.Target.Budget().Ratio()
+	bad := countBefore(incident, Slice.isBad)
 	for _, t := range Tiers() {
 		if t.Severity != series.Page {
 			continue
 		}
-		window := scrapesOfSlice * int(t.Long/Step)
+		window := scrapesPerSlice * int(t.Long/Step)
 		for i := range incident {
 			if spent := bad[i+1] - bad[max(0, i+1-window)]; float64(spent) > budget*t.Share.Ratio() {
 				return true
@@ -241,9 +243,9 @@ func (j Judge) severe(incident []Slice) bool {
 	return false
 }
 
-// meets is 1 if any of the spans overlaps.
-func meets(s span, others []span) int {
-	for _, o := range others {
+// countOverlap returns 1 if the span overlaps any of the other spans, and otherwise 0.
+func countOverlap(s span, otherSpans []span) int {
+	for _, o := range otherSpans {
 		if s.from < o.to && o.from < s.to {
 			return 1
 		}

@@ -30,7 +30,7 @@ func TestSimulate(t *testing.T) {
 			continue
 		}
 		// A slice more than the formula, spread by the ratio; or the guard's three, or five that are apart.
-		latest := math.Max((tm.Formula*tm.Ratio+1)/tm.Ratio, float64(guardScrapes(Guard))/tm.Ratio) + 1
+		latest := math.Max((tm.Formula*tm.Ratio+1)/tm.Ratio, float64(countGuardScrapes(Guard))/tm.Ratio) + 1
 		if tm.Detected < tm.Formula || tm.Detected > latest {
 			t.Errorf("tier %s at %v: detected after %v, formula %v", tm.Tier, tm.Ratio, tm.Detected, tm.Formula)
 		}
@@ -56,8 +56,8 @@ func TestFalsePages(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 0))
 		found := 0
 		for range runs {
-			scrapes := independent(random, each*int(DefaultPeriod/Step), 0.001)
-			found += len(pages(NewJudge(Objective{Target: 999_000}).Judge(Slices(scrapes, each))))
+			scrapes := drawIndependent(random, each*int(DefaultPeriod/Step), 0.001)
+			found += len(listPages(NewJudge(Objective{Target: 999_000}).Judge(Slices(scrapes, each))))
 		}
 		t.Logf("%d scrapes in a slice: %d false pages in %d periods", each, found, runs)
 		if float64(found)/runs > 0.1 {
@@ -66,8 +66,8 @@ func TestFalsePages(t *testing.T) {
 	}
 }
 
-// TestSevere looks at which incidents call for a page: those that take more than 2 % of the budget of 43 minutes within
-// an hour, or 5 % within six, also if no rule could have found them.
+// TestSevere checks which incidents need a page: incidents that take more than 2 % of the budget
+// of 43 minutes within an hour, or 5 % within six hours, even if no rule could detect them.
 func TestSevere(t *testing.T) {
 	j := NewJudge(Objective{Target: 999_000})
 	apart := func(bad, scrapes int) []Slice {
@@ -88,7 +88,7 @@ func TestSevere(t *testing.T) {
 		"four in six hours":             {apart(4, 180), false},
 		"five in six hours":             {apart(5, 140), true},
 	} {
-		if got := j.severe(test.incident); got != test.want {
+		if got := j.isSevere(test.incident); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -1,8 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conditions writes status conditions in the terms of kstatus. It is
-// pure: planners use it.
+// Package conditions writes status conditions in the terms of kstatus. It is pure, because planners use it.
 package conditions
 
 import (
@@ -12,27 +11,27 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// State is what an object's status comes to, in the terms of kstatus.
+// State is the state of an object in the terms of kstatus.
 type State int
 
 const (
-	// InProgress is on its way and needs nobody.
+	// InProgress means that work continues and no person needs to act.
 	InProgress State = iota
-	// Current is as the spec asks.
+	// Current means that the object matches its spec.
 	Current
-	// Stalled needs a person; it recovers by itself once that person acted.
+	// Stalled means that a person must act. The object recovers by itself after that.
 	Stalled
 )
 
-// Summary is the verdict on an object: its state, and why, for a person.
+// Summary is the state of an object, and the reason for a person.
 type Summary struct {
 	State   State
 	Reason  string
 	Message string
 }
 
-// Summarize sets the conditions Ready, Reconciling and Stalled from a summary.
-// Reconciling and Stalled are removed where they would be False.
+// Summarize sets the conditions Ready, Reconciling and Stalled from a summary. It removes Reconciling and Stalled
+// instead of setting them to False.
 func Summarize(conditions *[]metav1.Condition, generation int64, s Summary) {
 	Set(conditions, generation, v1alpha1.ConditionReady, s.State == Current, s.Reason, s.Message)
 	for conditionType, holds := range map[string]bool{
@@ -47,8 +46,8 @@ func Summarize(conditions *[]metav1.Condition, generation int64, s Summary) {
 	}
 }
 
-// Set sets one condition to True or False. Its transition time moves
-// only when its status does. The message is cut at the API's limit.
+// Set sets one condition to True or False. The transition time changes only with the status. The message is truncated
+// to the API's limit.
 func Set(conditions *[]metav1.Condition, generation int64, conditionType string, status bool, reason, message string) {
 	value := metav1.ConditionFalse
 	if status {
@@ -62,6 +61,7 @@ func SetUnknown(conditions *[]metav1.Condition, generation int64, conditionType,
 	setStatus(conditions, generation, conditionType, metav1.ConditionUnknown, reason, message)
 }
 
+// setStatus sets one condition with a truncated message.
 func setStatus(conditions *[]metav1.Condition, generation int64, conditionType string, status metav1.ConditionStatus,
 	reason, message string) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
@@ -70,8 +70,7 @@ func setStatus(conditions *[]metav1.Condition, generation int64, conditionType s
 	})
 }
 
-// ObservedGeneration returns the newest generation that a condition was set for,
-// or zero without conditions.
+// ObservedGeneration returns the newest generation that a condition was set for; zero if there are no conditions.
 func ObservedGeneration(conditions []metav1.Condition) int64 {
 	var newest int64
 	for _, c := range conditions {
@@ -80,7 +79,7 @@ func ObservedGeneration(conditions []metav1.Condition) int64 {
 	return newest
 }
 
-// Get returns a condition, or the zero value where it is absent.
+// Get returns a condition; the zero value if it does not exist.
 func Get(conditions []metav1.Condition, conditionType string) metav1.Condition {
 	if found := meta.FindStatusCondition(conditions, conditionType); found != nil {
 		return *found
@@ -88,14 +87,15 @@ func Get(conditions []metav1.Condition, conditionType string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// IsTrue tells whether a condition is present and True.
+// IsTrue reports whether a condition exists and is True.
 func IsTrue(conditions []metav1.Condition, conditionType string) bool {
 	return meta.IsStatusConditionTrue(conditions, conditionType)
 }
 
+// maxMessage is the maximum length of a condition's message.
 const maxMessage = 2048
 
-// truncate does what phrase.Truncate does: the API imports nothing of ours.
+// truncate does the same as phrase.Truncate, because the API imports no other package of Bellwether.
 func truncate(text string, limit int) string {
 	if runes := []rune(text); len(runes) > limit {
 		return string(runes[:limit-1]) + "…"

@@ -10,9 +10,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// EventType returns the type of an Event with a reason. It is Normal for reasons which say that all is well, that work
-// goes on or waits for something that comes by itself, or what a person decided. Every other reason is that of a
-// failure, and Warning: so is one that nobody added here.
+// EventType returns the type of an Event with a reason. The type is Normal if all is well, if work continues or waits
+// for something that happens by itself, or if a person made a decision. Every other reason is a failure and has the
+// type Warning, including reasons that are not in the list.
 func EventType(reason string) string {
 	if _, normal := normalReasons[reason]; normal {
 		return corev1.EventTypeNormal
@@ -20,8 +20,8 @@ func EventType(reason string) string {
 	return corev1.EventTypeWarning
 }
 
-// ReadyEventType returns the type of the Event about a change of the condition Ready. An object that is stalled needs a
-// person, whatever its reason.
+// ReadyEventType returns the type of the Event about a change of the condition Ready. The type is Warning for an
+// object that is Stalled, whatever its reason, because a person must act.
 func ReadyEventType(all []metav1.Condition) string {
 	if IsTrue(all, v1alpha1.ConditionStalled) {
 		return corev1.EventTypeWarning
@@ -29,6 +29,7 @@ func ReadyEventType(all []metav1.Condition) string {
 	return EventType(Get(all, v1alpha1.ConditionReady).Reason)
 }
 
+// normalReasons are the reasons of Events of the type Normal.
 var normalReasons = map[string]struct{}{
 	v1alpha1.ReasonSucceeded: {}, v1alpha1.ReasonProgressing: {}, v1alpha1.ReasonWaiting: {},
 	v1alpha1.ReasonPending: {}, v1alpha1.ReasonPaused: {}, v1alpha1.ReasonDeleting: {}, v1alpha1.ReasonUninstalling: {},
@@ -44,11 +45,11 @@ var normalReasons = map[string]struct{}{
 	v1alpha1.ReasonBackupPending: {}, v1alpha1.ReasonCorrecting: {}, v1alpha1.ReasonNotCompared: {},
 	v1alpha1.ReasonInSync: {}, v1alpha1.ReasonInForce: {}, v1alpha1.ReasonExcluding: {},
 
-	// What package rollouts reports beside conditions.
+	// Other reasons that package rollouts reports.
 	v1alpha1.ConditionPlanned: {}, "WaveStarted": {}, "WaveVerified": {}, "PolicyApplied": {}, "PolicyLifted": {},
 	"ErrorBudgetLeft": {}, "GatePassed": {}, "GateOverridden": {}, "GateWaiting": {}, "GateUndecided": {},
 
-	// What people decided, and the hub's decisions that end something.
+	// Decisions of people, and decisions of the hub that end something.
 	string(v1alpha1.DecisionApproved): {}, string(v1alpha1.DecisionApprovalWithdrawn): {},
 	string(v1alpha1.DecisionGateOverrideWithdrawn): {}, string(v1alpha1.DecisionWindowsOverridden): {},
 	string(v1alpha1.DecisionWindowOverrideWithdrawn): {}, string(v1alpha1.DecisionResumed): {},

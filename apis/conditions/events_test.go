@@ -13,7 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// TestEventType says which Events are warnings.
+// TestEventType checks which Events are warnings.
 func TestEventType(t *testing.T) {
 	const normal, warning = corev1.EventTypeNormal, corev1.EventTypeWarning
 	for reason, want := range map[string]string{
@@ -40,7 +40,7 @@ func TestEventType(t *testing.T) {
 	}
 }
 
-// TestReadyEventType has an object that waits, and one that needs a person for the same reason.
+// TestReadyEventType has an object that waits, and an object that needs a person for the same reason.
 func TestReadyEventType(t *testing.T) {
 	for state, want := range map[conditions.State]string{conditions.InProgress: corev1.EventTypeNormal,
 		conditions.Stalled: corev1.EventTypeWarning} {

@@ -5,34 +5,33 @@ package remedy
 
 import "github.com/bellwether-dev/bellwether/apis/v1alpha1"
 
-// Reasons that are on no condition of the API: they follow from comparing
-// objects.
+// The reasons that are on no condition of the API, because they follow from comparing objects.
 const (
-	// NotSelected: the cluster selector does not match the cluster.
+	// NotSelected means that the cluster selector does not match the cluster.
 	NotSelected = "NotSelected"
-	// NoInstall: the cluster is selected and has no OperatorInstall yet.
+	// NoInstall means that the cluster is selected and has no OperatorInstall yet.
 	NoInstall = "NoInstall"
-	// OperatorPaused: spec.paused is set.
+	// OperatorPaused means that spec.paused is set.
 	OperatorPaused = "OperatorPaused"
-	// Deadline: a cluster was not updated within the deadline of its wave.
+	// Deadline means that a cluster was not updated within the deadline of its wave.
 	Deadline = "DeadlineExceeded"
-	// StatusOutdated: a status is about an older spec than the current one.
+	// StatusOutdated means that a status is about an older spec.
 	StatusOutdated = "StatusOutdated"
-	// NotReported: a condition that has to be True was never reported.
+	// NotReported means that a condition that must be True was never reported.
 	NotReported = "NotReported"
-	// NoData: Prometheus has no data for an error budget.
+	// NoData means that Prometheus has no data for an error budget.
 	NoData = "NoData"
-	// BudgetSpent: an error budget is spent.
+	// BudgetSpent means that an error budget is spent.
 	BudgetSpent = "BudgetSpent"
-	// AlertFiring: an alert of the objectives fires.
+	// AlertFiring means that an alert of the objectives fires.
 	AlertFiring = "AlertFiring"
-	// ClusterUnreadable: the objects on the cluster could not be read.
+	// ClusterUnreadable means that the objects on the cluster could not be read.
 	ClusterUnreadable = "ClusterUnreadable"
-	// UnknownReason: this version of the program does not know the reason.
+	// UnknownReason means that this version of the program does not have the reason in its table.
 	UnknownReason = "UnknownReason"
 )
 
-// Reasons that follow from the operator's workload.
+// The reasons that follow from the operator's workload.
 const (
 	CrashLoopBackOff = v1alpha1.ProblemCrashLoopBackOff
 	ImagePull        = v1alpha1.ProblemImagePull
@@ -45,7 +44,8 @@ const (
 	ObjectMissing    = "ObjectMissing"
 )
 
-func compared() []Remedy {
+// listCompared returns the remedies for the reasons that follow from comparing objects.
+func listCompared() []Remedy {
 	return []Remedy{
 		{Reason: NotSelected, Means: "The cluster selector of the operator does not match this cluster.", Do: []Action{
 			run("Give the cluster a label that spec.clusterSelector matches, or change spec.clusterSelector",
@@ -95,7 +95,8 @@ func compared() []Remedy {
 	}
 }
 
-func workloads() []Remedy {
+// listWorkloads returns the remedies for the reasons that follow from the operator's workload.
+func listWorkloads() []Remedy {
 	logs := run("Read the log of the container's last run", "kubectl -n NAMESPACE logs deploy/NAME --previous")
 	return []Remedy{
 		{Reason: CrashLoopBackOff, Means: "A container of the operator ends again and again.", Do: []Action{logs,
@@ -125,7 +126,8 @@ func workloads() []Remedy {
 			"delay."},
 		{Reason: PodsNotRead, Means: "The agent could not read the operator's pods, so it is not known why they " +
 			"are not available.", Do: []Action{
-			do("If the message says that it is forbidden, upgrade the agent's chart: its role has to list pods."),
+			do("If the message says that it is forbidden, upgrade the agent's chart: its role must permit " +
+				"listing pods."),
 			run("Look at the pods", "kubectl -n NAMESPACE get pods")},
 			Next: "The agent reads them again within half a minute."},
 		{Reason: ObjectMissing, Means: "An object that OLM should have created does not exist.", Do: []Action{

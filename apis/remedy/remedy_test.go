@@ -39,7 +39,7 @@ func TestEveryReasonHasOneRemedy(t *testing.T) {
 	}
 }
 
-// reasons reads the API's source, so that a new reason cannot be forgotten.
+// reasons returns the reasons in the API's source, so that a new reason cannot be forgotten.
 func reasons(t *testing.T) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../../apis/v1alpha1/conditions.go", nil, 0)
@@ -65,7 +65,7 @@ func reasons(t *testing.T) []string {
 	return out
 }
 
-// good are the reasons of states in which nobody has to act and nothing is to come.
+// good are the reasons of states in which no person must act and nothing happens next.
 var good = []string{v1alpha1.ReasonSucceeded, v1alpha1.ReasonLeaseFresh, v1alpha1.ReasonAPIServerReachable,
 	v1alpha1.ReasonInSync}
 
@@ -96,8 +96,8 @@ func TestEveryRemedySaysWhatToDoOrWhatHappensNext(t *testing.T) {
 	}
 }
 
-// The hub's message on a catalog without a signature once advised taking
-// spec.verification away, which is what an attacker would want.
+// TestNoRemedyWeakensVerification checks that no remedy advises to remove spec.verification, which would help
+// an attacker.
 func TestNoRemedyWeakensVerification(t *testing.T) {
 	for _, reason := range []string{v1alpha1.ReasonSignatureMissing, v1alpha1.ReasonSignatureInvalid} {
 		r, _ := For(reason)

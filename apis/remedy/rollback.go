@@ -5,8 +5,8 @@ package remedy
 
 import "github.com/bellwether-dev/bellwether/apis/v1alpha1"
 
-// rollback has the reasons of going back to an older version.
-func rollback() []Remedy {
+// listRollback returns the remedies for rollbacks to an older version.
+func listRollback() []Remedy {
 	show := run("Show the rollout that takes the clusters back", "bellwether rollout get OPERATOR")
 	return []Remedy{
 		{Reason: v1alpha1.ReasonRolledBack, Means: "The rollout was ended, and the clusters that it admitted are " +

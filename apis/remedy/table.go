@@ -5,26 +5,32 @@ package remedy
 
 import "github.com/bellwether-dev/bellwether/apis/v1alpha1"
 
+// do returns an action without a command.
 func do(text string) Action { return Action{Text: text} }
 
+// run returns an action with a command.
 func run(text, command string) Action { return Action{Text: text, Command: command} }
 
-func onHub(text string) Action { return Action{Text: text, only: Hub} }
+// doOnHub returns an action for reasons that the hub reported.
+func doOnHub(text string) Action { return Action{Text: text, only: Hub} }
 
-func onAgent(text string) Action { return Action{Text: text, only: Agent} }
+// doOnAgent returns an action for reasons that an agent reported.
+func doOnAgent(text string) Action { return Action{Text: text, only: Agent} }
 
+// The sentences for Next that several remedies have.
 const (
-	tried   = "It is tried again without any further action."
-	noticed = "A correction is noticed without any further action."
-	resumes = "The rollout continues as soon as that is corrected."
+	retry   = "It is tried again without any further action."
+	recheck = "A correction is noticed without any further action."
+	resume  = "The rollout continues as soon as that is corrected."
 )
 
-func general() []Remedy {
+// listGeneral returns the remedies for reasons of several kinds of objects.
+func listGeneral() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonSucceeded, Means: "Everything is as the spec asks."},
 		{Reason: v1alpha1.ReasonProgressing, Means: "Work is in progress, and no error was found so far.",
 			Next: "The work continues without any further action. The message says what is being waited for."},
-		{Reason: v1alpha1.ReasonWaiting, Means: "Something that the message names has to come first.", Do: []Action{
+		{Reason: v1alpha1.ReasonWaiting, Means: "Something that the message names must come first.", Do: []Action{
 			do("Read the message. If what it names does not come, look at the conditions of that object.")},
 			Next: "The work continues as soon as that has come."},
 		{Reason: v1alpha1.ReasonPaused, Means: "A person paused it.", Do: []Action{
@@ -35,7 +41,7 @@ func general() []Remedy {
 				"set the removal policy to Orphan.")},
 			Next: "The object is gone when the removal has finished."},
 		{Reason: v1alpha1.ReasonRemovalUnconfirmed, Means: "The operator is to be uninstalled from many clusters at " +
-			"once, which somebody has to agree to.", Do: []Action{
+			"once, which a person must confirm.", Do: []Action{
 			run("See how many clusters wait for it", "bellwether operator get OPERATOR"),
 			do("Agree with bellwether operator confirm-removal, and give it that number of clusters."),
 			do("If it is a mistake, correct spec.clusterSelector or the labels of the clusters.")},
@@ -51,7 +57,8 @@ func general() []Remedy {
 	}
 }
 
-func fleet() []Remedy {
+// listFleet returns the remedies for FleetClusters.
+func listFleet() []Remedy {
 	look := run("On the cluster, look at the agent's pod and its log",
 		"kubectl -n bellwether-system logs deploy/bellwether-agent")
 	return []Remedy{
@@ -71,7 +78,7 @@ func fleet() []Remedy {
 			"changed there.", Do: []Action{look},
 			Next: "The cluster is brought up to date as soon as its agent reports again."},
 		{Reason: v1alpha1.ReasonHibernating, Means: "The machines of the cluster are stopped, or on their way there " +
-			"or back, as its source says. Rollouts defer it, and nobody is paged for it.", Do: []Action{
+			"or back, as its source says. Rollouts defer it, and no page is sent for it.", Do: []Action{
 			do("Nothing, if that is intended. Otherwise resume the cluster where its spec.sourceRef is: for Hive, " +
 				"set spec.powerState of the ClusterDeployment to Running.")},
 			Next: "The cluster is brought up to date when it runs again."},
@@ -111,81 +118,85 @@ func fleet() []Remedy {
 	}
 }
 
-func catalog() []Remedy {
-	return append(catalogRead(), catalogContent()...)
+// listCatalog returns the remedies for OperatorCatalogs.
+func listCatalog() []Remedy {
+	return append(listCatalogRead(), listCatalogContent()...)
 }
 
-func catalogRead() []Remedy {
+// listCatalogRead returns the remedies for catalogs that cannot be read.
+func listCatalogRead() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonCatalogUnreachable, Means: "The registry or the directory of the catalog cannot be " +
 			"read.",
 			Do: []Action{
-				onHub("Check spec.source of the OperatorCatalog, and that the hub can reach the registry."),
-				onAgent("Check that this cluster can reach the registry."),
+				doOnHub("Check spec.source of the OperatorCatalog, and that the hub can reach the registry."),
+				doOnAgent("Check that this cluster can reach the registry."),
 				run("Try to read it", "bellwether catalog show REF"),
-				do("A registry that serves plain HTTP needs spec.source.insecure: true.")}, Next: tried},
+				do("A registry that serves plain HTTP needs spec.source.insecure: true.")}, Next: retry},
 		{Reason: v1alpha1.ReasonSourceNotFound, Means: "The registry or the file system has no such catalog.",
 			Do: []Action{
-				onHub("Correct spec.source of the OperatorCatalog, or publish the catalog there."),
-				onAgent("The hub could read this catalog. Check that this cluster reads the same registry or a " +
+				doOnHub("Correct spec.source of the OperatorCatalog, or publish the catalog there."),
+				doOnAgent("The hub could read this catalog. Check that this cluster reads the same registry or a " +
 					"complete mirror of it, and that the catalog was not deleted there."),
-				run("Publish a catalog", "bellwether catalog publish DIR REF")}, Next: tried},
+				run("Publish a catalog", "bellwether catalog publish DIR REF")}, Next: retry},
 		{Reason: v1alpha1.ReasonAccessDenied, Means: "The registry refuses the credentials, or requires some.",
 			Do: []Action{
-				onHub("Give the hub a pull secret for the registry that may read this repository."),
-				onAgent("Give the agent a pull secret for the registry that may read this repository.")}, Next: tried},
+				doOnHub("Give the hub a pull secret for the registry that may read this repository."),
+				doOnAgent("Give the agent a pull secret for the registry that may read this repository.")},
+			Next: retry},
 		{Reason: v1alpha1.ReasonCatalogReadInterrupted, Means: "A process was killed while it read this digest, " +
 			"perhaps because reading it takes too much memory. It is not read again by itself.",
 			Do: []Action{
 				do("Look for the reason in the last state of the container, such as OOMKilled. Publish a smaller " +
 					"catalog if it is the catalog."),
-				onHub("To have the digest read once more, delete the pods of the hub."),
-				onAgent("To have the digest read once more, delete the agent's pod.")}, Next: noticed},
+				doOnHub("To have the digest read once more, delete the pods of the hub."),
+				doOnAgent("To have the digest read once more, delete the agent's pod.")}, Next: recheck},
 		{Reason: v1alpha1.ReasonCatalogTooLarge, Means: "The catalog, or one of its files, is larger than the limit.",
 			Do:   []Action{do("Publish a smaller catalog: fewer versions, or bundles by image instead of inline.")},
-			Next: noticed},
+			Next: recheck},
 		{Reason: v1alpha1.ReasonSignatureMissing, Means: "The OperatorCatalog requires a signature " +
 			"(spec.verification), and the catalog has none. The catalog that was read before stays in use.",
 			Do: []Action{
 				{Text: "Sign the catalog", Command: "bellwether catalog publish DIR REF --key FILE", only: Hub},
-				onAgent("Sign the catalog, and check that the mirror that this cluster reads copies signatures (OCI " +
-					"referrers).")}, Next: noticed},
+				doOnAgent("Sign the catalog, and check that the mirror that this cluster reads copies signatures " +
+					"(OCI referrers).")}, Next: recheck},
 		{Reason: v1alpha1.ReasonSignatureInvalid, Means: "The catalog has signatures, and none of them is by a key " +
 			"of spec.verification.publicKeys.", Do: []Action{
 			do("Sign the catalog with a key of spec.verification.publicKeys of the OperatorCatalog, or add the " +
 				"public key of its signature there. If none of your people signed it, first find out who pushed it."),
 			run("Check the signatures with a public key", "bellwether catalog verify REF --key FILE")},
-			Next: noticed},
+			Next: recheck},
 		{Reason: v1alpha1.ReasonDigestMismatch, Means: "The content does not have the digest that it should have.",
 			Do: []Action{
-				onHub("Push the catalog again and use the digest that is printed, or correct the digest in " +
+				doOnHub("Push the catalog again and use the digest that is printed, or correct the digest in " +
 					"spec.source."),
-				onAgent("The content is not what the hub admitted. Look for a registry or a proxy that changes it."),
-				run("Push it again", "bellwether catalog push DIR REF")}, Next: tried},
+				doOnAgent("The content is not what the hub admitted. Look for a registry or a proxy that changes it."),
+				run("Push it again", "bellwether catalog push DIR REF")}, Next: retry},
 		{Reason: v1alpha1.ReasonNotACatalog, Means: "The image or directory is not a file-based catalog.", Do: []Action{
 			do("Correct spec.source of the OperatorCatalog. It must name a catalog image with /configs, not the " +
 				"image of a bundle or of an operator."),
-			run("Publish a catalog", "bellwether catalog push DIR REF")}, Next: noticed},
+			run("Publish a catalog", "bellwether catalog push DIR REF")}, Next: recheck},
 		{Reason: v1alpha1.ReasonCatalogNotFound, Means: "The OperatorCatalog that the operator names does not exist.",
 			Do: []Action{
 				run("Create it in the operator's namespace, or correct spec.catalog.name", "bellwether catalog list")},
-			Next: noticed},
+			Next: recheck},
 	}
 }
 
-func catalogContent() []Remedy {
+// listCatalogContent returns the remedies for catalogs whose content is a problem.
+func listCatalogContent() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonWouldStrand, Means: "The new catalog has no upgrade path from a version that " +
 			"clusters run to the head of its channel. The catalog that was read before stays in use.", Do: []Action{
 			run("Publish a catalog with an upgrade path from these versions to the head of the channel. To see what "+
 				"it would change for each version", "bellwether catalog diff OLD NEW"),
 			do("If a version shall have no upgrade path, block it in spec.blocks of the OperatorCatalog.")},
-			Next: noticed},
+			Next: recheck},
 		{Reason: v1alpha1.ReasonVersionBlocked, Means: "The version is blocked: no cluster is upgraded to it or by " +
 			"way of it.", Do: []Action{
 			run("Show the versions that clusters on the blocked version can reach",
 				"bellwether catalog get CATALOG"),
-			do("If there is no such version, the author has to publish one: a corrected version with an upgrade path " +
+			do("If there is no such version, the author must publish one: a corrected version with an upgrade path " +
 				"from the blocked one. Where spec.version of the ManagedOperator is not set, or is a range that " +
 				"has it, it is used without any further action."),
 			do("If the block is a mistake, remove it where it was made: in spec.blocks of the OperatorCatalog, or " +
@@ -194,74 +205,76 @@ func catalogContent() []Remedy {
 				"bellwether operator release-hold OPERATOR VERSION")}},
 		{Reason: v1alpha1.ReasonCatalogInvalid, Means: "The catalog was read and has an error. The last good catalog " +
 			"stays in use.", Do: []Action{
-			do("Correct the error, and publish the catalog again.")}, Next: noticed},
+			do("Correct the error, and publish the catalog again.")}, Next: recheck},
 	}
 }
 
-func operator() []Remedy {
+// listOperator returns the remedies for ManagedOperators.
+func listOperator() []Remedy {
 	show := "bellwether catalog show REF PACKAGE"
 	return []Remedy{
 		{Reason: v1alpha1.ReasonUnknownPackage, Means: "The catalog has no such package.", Do: []Action{
 			run("Correct spec.package, or publish a catalog that has the package. List the packages",
-				"bellwether catalog show REF")}, Next: noticed},
+				"bellwether catalog show REF")}, Next: recheck},
 		{Reason: v1alpha1.ReasonUnknownChannel, Means: "The package has no such channel.", Do: []Action{
-			run("Correct spec.channel, or publish the channel. List the channels", show)}, Next: noticed},
+			run("Correct spec.channel, or publish the channel. List the channels", show)}, Next: recheck},
 		{Reason: v1alpha1.ReasonUnknownVersion, Means: "The channel has no such version.", Do: []Action{
-			run("Correct spec.version, or publish the version. List the versions", show)}, Next: noticed},
+			run("Correct spec.version, or publish the version. List the versions", show)}, Next: recheck},
 		{Reason: v1alpha1.ReasonNoUpgradePath, Means: "The channel has no upgrade path from the installed version to " +
 			"the target version.", Do: []Action{
 			run("Choose a version that the clusters can reach. This shows for each cluster whether it can reach a "+
 				"version", "bellwether rollout plan OPERATOR --version VERSION"),
-			do("If no newer version can be reached, the author has to publish one whose catalog entry names the " +
+			do("If no newer version can be reached, the author must publish one whose catalog entry names the " +
 				"installed version in replaces, in skips, or in its skipRange. Going back to an older version is not " +
 				"an upgrade."),
 			do("If spec.version of the ManagedOperator is a range below what the clusters run, write one that has " +
-				"it, or end the rollout that brought it with `bellwether rollout rollback`.")}, Next: noticed},
+				"it, or end the rollout that brought it with `bellwether rollout rollback`.")}, Next: recheck},
 		{Reason: v1alpha1.ReasonBundleTooLarge, Means: "The bundle is too large to be served inline, and has no " +
 			"image that OLM could unpack.", Do: []Action{
 			run("Publish the bundle as an image and name the image in the catalog", "bellwether bundle push DIR REF")},
-			Next: noticed},
+			Next: recheck},
 		{Reason: v1alpha1.ReasonNoClusters, Means: "The cluster selector matches no cluster.", Do: []Action{
 			run("Compare spec.clusterSelector with the labels of the clusters", "bellwether fleet list -o wide")},
-			Next: noticed},
+			Next: recheck},
 		{Reason: v1alpha1.ReasonClustersNotReady, Means: "All clusters were updated, and some of them are no " +
 			"longer Ready. The message names them.", Do: []Action{
 			run("Show what is wrong with a cluster", "bellwether why CLUSTER OPERATOR")},
-			Next: noticed},
+			Next: recheck},
 		{Reason: v1alpha1.ReasonNamespaceConflict, Means: "The namespace is already used: by an older " +
 			"ManagedOperator on some of the clusters, or on the hub by something that does not belong to the " +
 			"FleetCluster.", Do: []Action{
 			do("For a ManagedOperator: set another spec.install.namespace, or change the cluster selectors so that " +
 				"no cluster is selected by both."),
 			do("For a FleetCluster: delete the namespace that the message names, or give the cluster another name.")},
-			Next: noticed},
+			Next: recheck},
 		{Reason: v1alpha1.ReasonInvalidSpec, Means: "The spec has a value that cannot be used.", Do: []Action{
-			do("Correct the field that the message names.")}, Next: noticed},
+			do("Correct the field that the message names.")}, Next: recheck},
 	}
 }
 
-func objectives() []Remedy {
+// listObjectives returns the remedies for OperatorSLOs.
+func listObjectives() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonOperatorNotFound, Means: "The objectives name a ManagedOperator that does not exist " +
 			"in their namespace.", Do: []Action{
 			do("Create the ManagedOperator, or delete this OperatorSLO and create one with the right spec.operator.")},
-			Next: noticed},
+			Next: recheck},
 		{Reason: v1alpha1.ReasonDuplicate, Means: "Another object is about the same operator, and that one is used. " +
 			"The message names it.", Do: []Action{
-			do("Put what is in both objects into the one that is used, and delete the other.")}, Next: noticed},
+			do("Put what is in both objects into the one that is used, and delete the other.")}, Next: recheck},
 		{Reason: v1alpha1.ReasonInfeasible, Means: "An objective cannot work: its budget is spent before any alert " +
 			"can fire, or an alert can never fire.", Do: []Action{
 			run("Lower the target or make the period longer, as the message says. This shows how alerts behave",
-				"bellwether slo simulate --target PERCENT")}, Next: noticed},
+				"bellwether slo simulate --target PERCENT")}, Next: recheck},
 		{Reason: v1alpha1.ReasonRetentionTooShort, Means: "Prometheus deletes samples before the period of a budget " +
 			"is over. The remaining budget looks larger than it is. Alerts are not affected.", Do: []Action{
 			do("Set --storage.tsdb.retention.time of Prometheus to at least the period in the message."),
-			do("Or set a shorter period in the OperatorSLO.")}, Next: noticed},
+			do("Or set a shorter period in the OperatorSLO.")}, Next: recheck},
 		{Reason: v1alpha1.ReasonProfileInvalid, Means: "The property bellwether.dev/slo of the operator's bundle " +
 			"cannot be used. The OperatorSLO and the default profile are used instead.", Do: []Action{
 			run("Report the message to the author of the operator, who can find the error before publishing",
 				"bellwether bundle lint DIR"),
-			do("Until then, write what is missing into the OperatorSLO.")}, Next: noticed},
+			do("Until then, write what is missing into the OperatorSLO.")}, Next: recheck},
 		{Reason: v1alpha1.ReasonNoPrometheus, Means: "The hub has no address of a Prometheus, so it cannot check " +
 			"whether the rules are evaluated. The rules are written all the same.", Do: []Action{
 			do("Start the hub with --prometheus-url (hub.slo.prometheusURL of the chart).")}},
@@ -270,7 +283,7 @@ func objectives() []Remedy {
 			Do: []Action{
 				do("Check the address in the message, and that the hub's pods can reach it."),
 				do("If Prometheus requires authentication, start the hub with --prometheus-token-file and " +
-					"--prometheus-ca-file.")}, Next: tried},
+					"--prometheus-ca-file.")}, Next: retry},
 		{Reason: v1alpha1.ReasonRulesMissing, Means: "Prometheus does not have the rules of these objectives: " +
 			"nothing is recorded, and no alert can fire.", Do: []Action{
 			do("With prometheus-operator: compare ruleSelector and ruleNamespaceSelector of your Prometheus with the " +
@@ -278,21 +291,22 @@ func objectives() []Remedy {
 				"the chart set them."),
 			do("Without it: load the files of the ConfigMap bellwether-slo (label bellwether.dev/rules) into " +
 				"Prometheus, and reload it."),
-			do("Look for an error about these files in the log of Prometheus.")}, Next: noticed},
+			do("Look for an error about these files in the log of Prometheus.")}, Next: recheck},
 		{Reason: v1alpha1.ReasonRulesOutdated, Means: "Prometheus evaluates other rules than those that were written " +
 			"last.", Do: []Action{
 			do("If this lasts more than a few minutes after a change, check that Prometheus, or what copies the " +
 				"files, reloads."),
-			do("If Prometheus has the rules twice, remove the copy that the hub does not write.")}, Next: noticed},
+			do("If Prometheus has the rules twice, remove the copy that the hub does not write.")}, Next: recheck},
 		{Reason: v1alpha1.ReasonRulesFailing, Means: "Prometheus has the rules and cannot evaluate one of them. The " +
 			"message has its error.", Do: []Action{
 			do("A many-to-many error comes from series that are exported twice. Look at the series that the rule " +
 				"reads."),
-			do("The rules need Prometheus 3.")}, Next: noticed},
+			do("The rules need Prometheus 3.")}, Next: recheck},
 	}
 }
 
-func rollout() []Remedy {
+// listRollout returns the remedies for OperatorRollouts.
+func listRollout() []Remedy {
 	why := run("Show why a cluster failed", "bellwether why CLUSTER OPERATOR")
 	return []Remedy{
 		{Reason: v1alpha1.ReasonPending, Means: "The rollout has not been planned yet.", Do: []Action{
@@ -340,20 +354,20 @@ func rollout() []Remedy {
 		{Reason: v1alpha1.ReasonTooManyDeferred, Means: "More clusters of the wave are offline or paused than " +
 			"maxDeferred allows.", Do: []Action{
 			run("Start the agents of these clusters again, or resume the clusters", "bellwether fleet list"),
-			do("Or raise strategy.maxDeferred of the ManagedOperator, for the next rollout.")}, Next: resumes},
+			do("Or raise strategy.maxDeferred of the ManagedOperator, for the next rollout.")}, Next: resume},
 		{Reason: v1alpha1.ReasonPolicyNotMet, Means: "The rollout cannot meet what a RolloutPolicy of the platform " +
 			"team asks for, so nothing is admitted. The message says what.", Do: []Action{
 			run("Show the policies", "kubectl get rolloutpolicies"),
 			run("Change the strategy of the ManagedOperator, and start another rollout",
 				"bellwether rollout restart OPERATOR"),
-			do("Or ask the platform team to change the policy.")}, Next: resumes},
+			do("Or ask the platform team to change the policy.")}, Next: resume},
 		{Reason: v1alpha1.ReasonFailed, Means: "The rollout, or a cluster in it, failed.", Do: []Action{why},
 			Next: "A failed cluster counts as updated as soon as it succeeds."},
 	}
 }
 
-// heldBack are the reasons why clusters are not admitted now.
-func heldBack() []Remedy {
+// listBlocked returns the remedies for clusters that are not admitted now.
+func listBlocked() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonErrorBudgetSpent, Means: "No error budget of the operator is left, so the rollout " +
 			"admits no cluster: the strategy asks for that with errorBudgetPace.", Do: []Action{
@@ -400,8 +414,8 @@ func heldBack() []Remedy {
 	}
 }
 
-// notPermitted are the reasons why somebody other than the team of the operator keeps clusters as they are.
-func notPermitted() []Remedy {
+// listNotPermitted returns the remedies for clusters that a person outside the operator's team keeps unchanged.
+func listNotPermitted() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonVetoed, Means: "The owner of the cluster refuses changes there, or its agent was " +
 			"installed to read only.", Do: []Action{
@@ -438,13 +452,15 @@ func notPermitted() []Remedy {
 	}
 }
 
-func cluster() []Remedy {
+// listCluster returns the remedies for OperatorInstalls, before OLM is involved.
+func listCluster() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonNotAdmitted, Means: "No rollout has admitted this cluster yet.", Do: []Action{
 			run("Show what the rollout waits for", "bellwether rollout get OPERATOR")},
 			Next: "The rollout admits the cluster when its wave has come."},
 		{Reason: v1alpha1.ReasonRecovered, Means: "The hub found the operator on clusters, admitted by rollouts that " +
-			"it does not have: it was made anew, or restored from an old backup. It admits no cluster.", Do: []Action{
+			"it does not have: it was created again, or restored from an old backup. It admits no " +
+			"cluster.", Do: []Action{
 			run("Check that all clusters have joined again", "bellwether fleet list"),
 			run("Look at what runs where", "bellwether operator get OPERATOR"),
 			run("Go on", "bellwether operator resume OPERATOR")},
@@ -471,17 +487,17 @@ func cluster() []Remedy {
 			"that does not match the install mode.", Do: []Action{
 			run("Keep exactly one OperatorGroup in the namespace, with the target namespaces of the install mode",
 				"kubectl -n NAMESPACE get operatorgroups"),
-			do("Or set another spec.install.namespace in the ManagedOperator.")}, Next: tried},
+			do("Or set another spec.install.namespace in the ManagedOperator.")}, Next: retry},
 		{Reason: v1alpha1.ReasonOrphanCSV, Means: "A ClusterServiceVersion without a Subscription prevents OLM from " +
 			"resolving anything in the namespace.", Do: []Action{
-			run("If nobody needs it, delete the ClusterServiceVersion that the message names. CRDs and their objects "+
-				"are kept", "kubectl -n NAMESPACE delete csv NAME")}, Next: tried},
+			run("If it is not needed, delete the ClusterServiceVersion that the message names. CRDs and their objects "+
+				"are kept", "kubectl -n NAMESPACE delete csv NAME")}, Next: retry},
 		{Reason: v1alpha1.ReasonSubscriptionConflict, Means: "A Subscription that Bellwether did not create " +
 			"subscribes to the same package, or has the name that Bellwether's would have.", Do: []Action{
 			do("Set spec.adopt of the ManagedOperator to take over what it installed, as it runs."),
 			run("Or delete the other Subscription. Its ClusterServiceVersion stays",
 				"kubectl -n NAMESPACE delete subscription.operators.coreos.com NAME"),
-			do("Or set another spec.install.namespace in the ManagedOperator.")}, Next: tried},
+			do("Or set another spec.install.namespace in the ManagedOperator.")}, Next: retry},
 		{Reason: v1alpha1.ReasonInstalledElsewhere, Means: "OLM would have to run the operator a second " +
 			"time on a cluster where one of the two watches all namespaces, and fails the second one. The first one " +
 			"is on the cluster already, or an older ManagedOperator installs it there; it may be of another package " +
@@ -489,12 +505,12 @@ func cluster() []Remedy {
 			do("If the first one is on the cluster already: remove it there, or set spec.install.namespace of the " +
 				"ManagedOperator to its namespace to take it over."),
 			do("For two ManagedOperators: set spec.install.mode of both to OwnNamespace, or change the cluster " +
-				"selectors so that no cluster is selected by both, or delete one of them.")}, Next: tried},
+				"selectors so that no cluster is selected by both, or delete one of them.")}, Next: retry},
 	}
 }
 
-// adopted is about what others installed.
-func adopted() []Remedy {
+// listAdoption returns the remedies for operators that others installed.
+func listAdoption() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonNotAdoptable, Means: "The ManagedOperator has spec.adopt, and the operator that " +
 			"others installed on the cluster cannot be taken over as it is. Nothing of it was changed, unless the " +
@@ -502,7 +518,7 @@ func adopted() []Remedy {
 			run("Show everything that stands in the way, with the choices", "bellwether fleet scan CLUSTER"),
 			do("Change that, or add the reason of the finding to spec.adopt.accept of the ManagedOperator if it can " +
 				"be accepted."),
-			do("Or let the ManagedOperator not select the cluster.")}, Next: tried},
+			do("Or let the ManagedOperator not select the cluster.")}, Next: retry},
 		{Reason: v1alpha1.ReasonAdoptionPending, Means: "The operator that others installed is about to be taken " +
 			"over. OLM is at work, and nothing is changed before it has finished.", Do: []Action{
 			run("If that does not change within a few minutes, find out what OLM does",
@@ -511,13 +527,15 @@ func adopted() []Remedy {
 		{Reason: v1alpha1.ReasonRestoring, Means: "The Subscription that was taken over is being given back as it " +
 			"was, as the removal policy Restore asks.", Do: []Action{
 			run("If that does not change within a few minutes, find out what OLM does",
-				"kubectl -n NAMESPACE get installplans,subscriptions.operators.coreos.com")}, Next: tried},
+				"kubectl -n NAMESPACE get installplans,subscriptions.operators.coreos.com")}, Next: retry},
 	}
 }
 
-func olm() []Remedy { return append(olmStages(), installed()...) }
+// listOLM returns the remedies for OperatorInstalls of OLM v0.
+func listOLM() []Remedy { return append(listOLMStages(), listInstalled()...) }
 
-func olmStages() []Remedy {
+// listOLMStages returns the remedies for the stages of an installation.
+func listOLMStages() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonCatalogNotReady, Means: "OLM has not connected to the catalog view that the agent " +
 			"serves.", Do: []Action{
@@ -534,7 +552,7 @@ func olmStages() []Remedy {
 					"and agent.hosted.service of its chart.")}, Next: "OLM tries to connect again."},
 		{Reason: v1alpha1.ReasonResolutionFailed, Means: "OLM could not resolve the Subscription.", Do: []Action{
 			run("Read the message of OLM. A dependency may be missing, or another operator in the namespace may be in "+
-				"conflict", "kubectl -n NAMESPACE get subscriptions.operators.coreos.com -o yaml")}, Next: tried},
+				"conflict", "kubectl -n NAMESPACE get subscriptions.operators.coreos.com -o yaml")}, Next: retry},
 		{Reason: v1alpha1.ReasonUnadmittedPlan, Means: "OLM made an InstallPlan with a ClusterServiceVersion that no " +
 			"rollout admitted, or with another content than the catalog view has. The InstallPlan is not approved.",
 			Do: []Action{
@@ -542,7 +560,7 @@ func olmStages() []Remedy {
 					"kubectl -n NAMESPACE get subscriptions.operators.coreos.com"),
 				run("Where the message says how the content differs, find out who else writes InstallPlans",
 					"kubectl -n NAMESPACE get installplans.operators.coreos.com -o yaml --show-managed-fields")},
-			Next: tried},
+			Next: retry},
 		{Reason: v1alpha1.ReasonPlanFailed, Means: "OLM's InstallPlan failed at the step that the message names.",
 			Do: []Action{
 				do("Correct what the step names, for example existing objects that a new CRD schema refuses.")},
@@ -569,7 +587,8 @@ func olmStages() []Remedy {
 	}
 }
 
-func installed() []Remedy {
+// listInstalled returns the remedies for operators that are or were installed.
+func listInstalled() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonInSync, Means: "The ClusterServiceVersion and its Deployments are those of the " +
 			"admitted bundle, as configured."},
@@ -604,19 +623,19 @@ func installed() []Remedy {
 			Next: "The upgrade continues when the operator allows it."},
 		{Reason: v1alpha1.ReasonTemplateInvalid, Means: "A template of an object on the cluster does not render to " +
 			"the object that it is for.", Do: []Action{
-			do("Correct the template in the agent's values (agent.templates) and upgrade the agent.")}, Next: noticed},
+			do("Correct the template in the agent's values (agent.templates) and upgrade the agent.")}, Next: recheck},
 		{Reason: v1alpha1.ReasonForbidden, Means: "The agent lacks a permission on the cluster.", Do: []Action{
 			do("Upgrade the agent's chart, which brings its roles, or grant the permission that the message names.")},
-			Next: tried},
+			Next: retry},
 		{Reason: v1alpha1.ReasonUninstalling, Means: "The operator is being removed from the cluster.",
 			Next: "The OperatorInstall is gone when the removal has finished."},
 	}
 }
 
-// silence are the states of AlertSilences.
-func silence() []Remedy {
+// listSilence returns the remedies for AlertSilences.
+func listSilence() []Remedy {
 	return []Remedy{
-		{Reason: v1alpha1.ReasonInForce, Means: "Alertmanager has the silence in force: nobody is notified of the " +
+		{Reason: v1alpha1.ReasonInForce, Means: "Alertmanager has the silence in force: no person is notified of the " +
 			"alerts that it is about.", Next: "Incidents whose alerts still fire when it ends are opened again."},
 		{Reason: v1alpha1.ReasonExcluding, Means: "Time in which the operators of the silence are bad is excluded " +
 			"from their error budgets. What is left of a budget is shown with that time and without it.",
@@ -625,32 +644,32 @@ func silence() []Remedy {
 		{Reason: v1alpha1.ReasonScheduled, Means: "The silence begins at the time of its spec.start.",
 			Next: "It comes into force then."},
 		{Reason: v1alpha1.ReasonEnded, Means: "The time of the silence is over. It hides nothing.", Do: []Action{
-			run("Delete it when nobody needs the record", "kubectl -n NAMESPACE delete alertsilence NAME")}},
+			run("Delete it when the record is not needed", "kubectl -n NAMESPACE delete alertsilence NAME")}},
 		{Reason: v1alpha1.ReasonEndTooLate, Means: "The silence would last longer than the hub permits (its flag " +
 			"--max-silence, 24 hours by default). It is not in force.", Do: []Action{
 			do("Set spec.end of the AlertSilence to the time that the message names, or to an earlier one.")},
-			Next: noticed},
+			Next: recheck},
 		{Reason: v1alpha1.ReasonNoAlertmanager, Means: "The hub knows no Alertmanager, so no AlertSilence comes into " +
 			"force.", Do: []Action{do("Set the hub's flag --alertmanager-url " +
 			"(hub.paging.alertmanagerURL in the chart).")}},
 		{Reason: v1alpha1.ReasonAlertmanagerUnreachable, Means: "The hub cannot read or write the silences of " +
 			"Alertmanager. A silence that began before stays in force; one that did not waits.", Do: []Action{
 			do("Check that Alertmanager runs, and that the hub reaches the address that the message names.")},
-			Next: tried},
+			Next: retry},
 		{
 			Reason: v1alpha1.ReasonIncidentUnresolved,
 			Means: "PagerDuty did not take the resolution of an incident that " +
-				"the silence would hide. The silence waits, so that no incident stays open that nobody can resolve.",
+				"the silence would hide. The silence waits, so that each open incident can be resolved.",
 			Do: []Action{
 				do("Check that the hub reaches the Events API, and the Secret with the routing key."),
 			},
-			Next: tried,
+			Next: retry,
 		},
 	}
 }
 
-// probeInputs are about what a probe is made of: its targets, Secrets and CAs.
-func probeInputs() []Remedy {
+// listProbeInputs returns the remedies for the inputs of a probe: its targets, Secrets and CAs.
+func listProbeInputs() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonTooManyTargets, Means: "The selector of an EndpointProbe matches more than 100 " +
 			"objects. Only the first 100 by name are probed.", Do: []Action{
@@ -662,18 +681,19 @@ func probeInputs() []Remedy {
 		{Reason: v1alpha1.ReasonPolicyConflict, Means: "Two PagingPolicies select the same operator, or two have the " +
 			"scope Fleet. Neither is applied as it is now.", Do: []Action{
 			run("Show both, and change spec.operators or spec.teams of one of them", "kubectl get pagingpolicies -A"),
-			run("Check the change before it is applied", "bellwether page lint FILE")}, Next: noticed},
+			run("Check the change before it is applied", "bellwether page lint FILE")}, Next: recheck},
 		{
 			Reason: v1alpha1.ReasonNoFleetPolicy,
-			Means: "No PagingPolicy has the scope Fleet, so nobody would be notified " +
+			Means: "No PagingPolicy has the scope Fleet, so no person would be notified " +
 				"of alerts about clusters. Nothing is written for Alertmanager.",
 			Do: []Action{
 				do("Create a PagingPolicy with spec.scope Fleet in the namespace of the hub's rules.")},
-			Next: noticed,
+			Next: recheck,
 		},
 		{Reason: v1alpha1.ReasonConfigurationInvalid, Means: "Alertmanager would refuse what is made of the " +
-			"PagingPolicies, or an alert would reach nobody. The previous configuration stays in force.", Do: []Action{
-			run("Correct what the message names. This checks all policies", "bellwether page lint")}, Next: noticed},
+			"PagingPolicies, or an alert would reach no person. The previous configuration stays in " +
+			"force.", Do: []Action{
+			run("Correct what the message names. This checks all policies", "bellwether page lint")}, Next: recheck},
 		{Reason: v1alpha1.ReasonSecretUnavailable, Means: "A Secret that an EndpointProbe or a PagingPolicy names " +
 			"does not exist, has no such key, lacks its label (bellwether.dev/probe-secret=true or " +
 			"bellwether.dev/paging-secret=true), cannot be read, or holds something else.",
@@ -695,48 +715,49 @@ func probeInputs() []Remedy {
 	}
 }
 
-func probe() []Remedy {
+// listProbe returns the remedies for probes that fail.
+func listProbe() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonDNSFailed, Means: "The name of a probe's target could not be resolved.", Do: []Action{
-			do("Resolve the name in the pod that probes: the agent's, or the hub's.")}, Next: tried},
+			do("Resolve the name in the pod that probes: the agent's, or the hub's.")}, Next: retry},
 		{Reason: v1alpha1.ReasonAddressRefused, Means: "A probe's target, or a redirect, resolved to a loopback, " +
 			"link-local or metadata address, which is not probed.", Do: []Action{
 			do("If you want to probe this address, set spec.allowPrivate. If not, find out who redirects there.")},
-			Next: tried},
+			Next: retry},
 		{Reason: v1alpha1.ReasonConnectFailed, Means: "A probe could not connect.", Do: []Action{
 			do("Check that something listens on the port, and that NetworkPolicies allow the pod that probes.")},
-			Next: tried},
+			Next: retry},
 		{Reason: v1alpha1.ReasonTLSFailed, Means: "A probe's TLS handshake failed, or the certificate is not trusted.",
 			Do: []Action{
 				do("Renew the certificate, or set its CA in spec.tls.ca, or the name in it in spec.tls.serverName.")},
-			Next: tried},
+			Next: retry},
 		{Reason: v1alpha1.ReasonTimedOut, Means: "A probe had no complete answer within its timeout.", Do: []Action{
 			do("Look at the load of the endpoint. If slow answers are normal for it, raise " +
-				"spec.timeout.")}, Next: tried},
+				"spec.timeout.")}, Next: retry},
 		{Reason: v1alpha1.ReasonTooManyRedirects, Means: "A probe was redirected more than ten times.", Do: []Action{
 			do("Correct the redirect loop, or set spec.http.followRedirects to false and list the status of the " +
-				"redirect in spec.http.statuses.")}, Next: tried},
+				"redirect in spec.http.statuses.")}, Next: retry},
 		{Reason: v1alpha1.ReasonBadStatus, Means: "A probe got an HTTP status that does not count as success.",
 			Do: []Action{
 				do("Look at the log of the endpoint. If the status is a good answer, list it in spec.http.statuses.")},
-			Next: tried},
+			Next: retry},
 		{Reason: v1alpha1.ReasonBadAnswer, Means: "A probe got an answer that does not match what is expected.",
 			Do: []Action{
 				do("Compare the answer with the regular expressions and the CEL expression in the spec.")},
-			Next: tried},
+			Next: retry},
 		{Reason: v1alpha1.ReasonTooSlow, Means: "A probe succeeded, but took longer than spec.maxDuration.",
 			Do: []Action{
 				do("Look at the load of the endpoint. If this duration is normal for it, raise spec.maxDuration.")},
-			Next: tried},
+			Next: retry},
 		{Reason: v1alpha1.ReasonAnswerTooLarge, Means: "A probe got a larger answer than it reads: 512 KiB, or less " +
 			"if it has json or many regular expressions.", Do: []Action{
 			do("Probe a smaller page, such as a health endpoint, or use the method HEAD. Use fewer or smaller " +
-				"regular expressions.")}, Next: tried},
+				"regular expressions.")}, Next: retry},
 		{Reason: v1alpha1.ReasonNotServing, Means: "A gRPC server answered a probe that it does not " +
 			"serve.", Do: []Action{
-			do("Look at the log of the server. Check that it has the service in spec.grpc.service.")}, Next: tried},
+			do("Look at the log of the server. Check that it has the service in spec.grpc.service.")}, Next: retry},
 		{Reason: v1alpha1.ReasonProtocolError, Means: "A probe got an answer that does not follow the protocol, or " +
 			"the connection was closed.", Do: []Action{
-			do("Check that the scheme of the probe is the one that the port serves.")}, Next: tried},
+			do("Check that the scheme of the probe is the one that the port serves.")}, Next: retry},
 	}
 }

@@ -77,16 +77,15 @@ func (o *PagingPolicy) SetObservedGeneration(g int64) { o.Status.ObservedGenerat
 // SetObservedGeneration records which generation the status was observed for.
 func (o *AlertSilence) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
-// RepairAdvice says how to have OLM make again what came with the operator and is lost. It is the end of a message of
-// ReasonObjectsLost, unless that was cut.
+// RepairAdvice says how to make OLM create lost objects of the operator again. It is the end of a message of
+// ReasonObjectsLost, unless the message was truncated.
 func (o *OperatorInstall) RepairAdvice() string {
 	return fmt.Sprintf("OLM makes it again only when it installs the operator again. To have it do so, run "+
 		"`bellwether operator repair %s %s/%s --cluster-kubeconfig FILE`; custom resources that still exist are kept.",
 		o.Spec.Cluster, o.Spec.Operator.Namespace, o.Spec.Operator.Name)
 }
 
-// OLMDetails returns the details of OLM v0; the zero value where OLM v0 does not
-// install the operator.
+// OLMDetails returns the details of OLM v0; the zero value if OLM v0 does not install the operator.
 func (s OperatorInstallStatus) OLMDetails() OLMStatus {
 	if s.OLM == nil {
 		return OLMStatus{}
@@ -94,8 +93,7 @@ func (s OperatorInstallStatus) OLMDetails() OLMStatus {
 	return *s.OLM
 }
 
-// InstallName is the name that the OperatorInstall of an operator has in every
-// cluster's namespace.
+// InstallName returns the name of the operator's OperatorInstall in every cluster's namespace.
 func (r OperatorReference) InstallName() string { return r.Namespace + "." + r.Name }
 
 // Compare orders operators by namespace and name.
@@ -103,20 +101,19 @@ func (r OperatorReference) Compare(other OperatorReference) int {
 	return cmp.Or(cmp.Compare(r.Namespace, other.Namespace), cmp.Compare(r.Name, other.Name))
 }
 
-// Labels are those of the objects on the hub that are about the operator.
+// Labels returns the labels of the objects on the hub that belong to the operator.
 func (r OperatorReference) Labels() map[string]string {
 	return map[string]string{LabelOperator: r.Name, LabelOperatorNamespace: r.Namespace}
 }
 
-// ManagedLabels are those of the objects that an agent makes for the operator on
-// its cluster.
+// ManagedLabels returns the labels of the objects that an agent creates for the operator on its cluster.
 func (r OperatorReference) ManagedLabels() map[string]string {
 	labels := r.Labels()
 	labels[LabelManaged] = "true"
 	return labels
 }
 
-// SettingsOf returns the JSON of settings, as a FoundSubscription has them; empty for none.
+// SettingsOf returns settings as the JSON for a FoundSubscription; empty for nil.
 func SettingsOf(c *OperatorConfig) string {
 	if c == nil {
 		return ""
@@ -128,9 +125,8 @@ func SettingsOf(c *OperatorConfig) string {
 	return string(text)
 }
 
-// SupportedConfig returns what the Subscription sets of what a ManagedOperator can set;
-// nil for nothing. It is not known where the report has no room for it, or nobody can
-// read it.
+// SupportedConfig returns the settings of the Subscription that a ManagedOperator can also set; nil if there are
+// none. known is false if the report has no room for the settings, or if they are not valid.
 func (s *FoundSubscription) SupportedConfig() (config *OperatorConfig, known bool) {
 	if s.Settings == "" {
 		return nil, len(s.Config) <= len(s.ConfigNotSupported)
@@ -142,5 +138,5 @@ func (s *FoundSubscription) SupportedConfig() (config *OperatorConfig, known boo
 	return config, true
 }
 
-// ClusterNamespace is the namespace on the hub of the cluster with this name.
+// ClusterNamespace returns the namespace of a cluster on the hub.
 func ClusterNamespace(cluster string) string { return "bellwether-" + cluster }

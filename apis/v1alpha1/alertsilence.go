@@ -5,15 +5,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AlertSilence lets nobody be notified of alerts about operators, or about clusters,
-// for a bounded time. The hub makes silences in Alertmanager of it. It first resolves the
-// incidents in PagerDuty that the silence would hide, and opens them again if the
-// alerts still fire when the silence ends.
+// AlertSilence prevents notifications of alerts about operators, or about clusters, for a limited time. The hub
+// creates silences in Alertmanager from it. It first resolves the incidents in PagerDuty that the silence would hide,
+// and opens them again if the alerts still fire when the silence ends.
 //
-// A silence is about operators of its own namespace. One with the scope Fleet is about
-// clusters with everything on them; it has to be in the hub's namespace. Objects with the
-// label bellwether.dev/automatic-silence are the hub's own: it makes them for upgrades,
-// for vetoes of a cluster's owner, and for clusters that are being removed.
+// A silence is about operators of its own namespace. A silence with the scope Fleet is about clusters with everything
+// on them; it must be in the hub's namespace. Objects with the label bellwether.dev/automatic-silence belong to the
+// hub: it creates them for upgrades, for vetoes of a cluster's owner, and for clusters that are being removed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -36,7 +34,7 @@ type AlertSilence struct {
 	Status AlertSilenceStatus `json:"status,omitempty"`
 }
 
-// AlertSilenceSpec says which alerts are silenced, until when, by whom and why.
+// AlertSilenceSpec defines which alerts are silenced, until when, by whom and why.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.operators) || has(self.clusters)",message="set operators, clusters or both"
 // +kubebuilder:validation:XValidation:rule="self.scope != 'Fleet' || !has(self.operators)",message="a silence with scope Fleet is about clusters with everything on them: it has no operators"
@@ -51,7 +49,7 @@ type AlertSilenceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.trim().size() > 0 && !self.contains('\\n')",message="owner must not be empty, and have one line"
 	Owner string `json:"owner"`
 
-	// Reason is why nobody needs to be notified.
+	// Reason is why no notification is needed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.trim().size() > 0",message="reason must not be empty"
@@ -61,18 +59,18 @@ type AlertSilenceSpec struct {
 	// +optional
 	Start *metav1.Time `json:"start,omitempty"`
 
-	// End is when the silence ends: at most 24 hours after its start, unless the hub's flag
-	// --max-silence says otherwise. Set it to a time in the past to end the silence.
+	// End is when the silence ends: at most 24 hours after its start, unless the hub's flag --max-silence sets
+	// another limit. To end the silence, set it to a time in the past.
 	End metav1.Time `json:"end"`
 
-	// Scope is Namespace, for alerts about operators of this namespace, or Fleet, for all
-	// alerts about clusters and about operators on them.
+	// Scope is Namespace, for alerts about operators of this namespace, or Fleet, for all alerts about clusters and
+	// about operators on them.
 	// +kubebuilder:default=Namespace
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="scope cannot be changed: make another AlertSilence"
 	// +optional
 	Scope SilenceScope `json:"scope,omitempty"`
 
-	// Operators are names of ManagedOperators in this namespace. Empty: all.
+	// Operators are names of ManagedOperators in this namespace. Empty means all.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -81,22 +79,21 @@ type AlertSilenceSpec struct {
 	// +optional
 	Operators []string `json:"operators,omitempty"`
 
-	// Clusters limit the silence to alerts about operators on these clusters. An alert about
-	// a release is about no single cluster: it is silenced only without clusters.
+	// Clusters limits the silence to alerts about operators on these clusters. An alert about a release is about no
+	// single cluster, so it is silenced only if clusters is not set.
 	// +optional
 	Clusters *SilencedClusters `json:"clusters,omitempty"`
 
-	// Alerts are All (default), or Tickets, so that what pages still pages.
+	// Alerts is All (default) to silence pages and tickets, or Tickets to silence only tickets.
 	// +kubebuilder:default=All
 	// +optional
 	Alerts SilencedAlerts `json:"alerts,omitempty"`
 
-	// ExcludeFromBudgets records that time in which the operators are bad on the clusters
-	// while the silence is in force is excluded from their error budgets. What is left of a
-	// budget is then shown twice: with that time, which alerts, gates and rollouts go by as
-	// before, and without it. Time before the object was created is never excluded, whatever
-	// start is. Such a silence can be ended earlier, and not be changed otherwise. The
-	// exclusion does not need an Alertmanager.
+	// ExcludeFromBudgets excludes the time in which the operators are bad on the clusters during the silence from
+	// their error budgets. The remaining budget is then shown twice: with that time, which alerts, gates and
+	// rollouts continue to use, and without it. Time before the creation of the object is never excluded, whatever
+	// start is. Such a silence can be ended earlier, but cannot be changed otherwise. The exclusion does not need
+	// an Alertmanager.
 	// +optional
 	ExcludeFromBudgets bool `json:"excludeFromBudgets,omitempty"`
 }
@@ -125,7 +122,7 @@ const (
 	SilenceTickets SilencedAlerts = "Tickets"
 )
 
-// SilencedClusters select FleetClusters: those with one of the names, and those that the
+// SilencedClusters select FleetClusters: the clusters with one of the names, and the clusters that the
 // selector matches.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector)",message="set names, selector or both"
@@ -138,37 +135,36 @@ type SilencedClusters struct {
 	// +kubebuilder:validation:items:MaxLength=50
 	// +optional
 	Names []string `json:"names,omitempty"`
-	// Selector matches labels of FleetClusters. An empty selector matches all of them.
+	// Selector matches labels of FleetClusters. An empty selector matches all FleetClusters.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
-// AlertSilenceStatus says what became of the silence.
+// AlertSilenceStatus is the state of the silence.
 type AlertSilenceStatus struct {
 	// ObservedGeneration is the generation that the status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready is True unless something prevents the silence. Active is True while
-	// Alertmanager has it in force. BudgetsExcluded is there only with
-	// spec.excludeFromBudgets, and True while time is excluded.
+	// Conditions: Ready is True unless something prevents the silence. Active is True while the silence is active in
+	// Alertmanager. BudgetsExcluded exists only with spec.excludeFromBudgets, and is True while time is excluded.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// IDs of the silences in Alertmanager.
+	// IDs are the silences in Alertmanager.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	IDs []string `json:"ids,omitempty"`
 
-	// ActiveSince is when the silence came into force.
+	// ActiveSince is when the silence became active.
 	// +optional
 	ActiveSince *metav1.Time `json:"activeSince,omitempty"`
 
-	// ResolvedIncidents are the incidents that were resolved because of the silence and
-	// not opened again: the first 20.
+	// ResolvedIncidents are the incidents that were resolved because of the silence and not opened again: the
+	// first 20.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
@@ -181,7 +177,7 @@ type AlertSilenceStatus struct {
 	// +optional
 	HiddenPages int32 `json:"hiddenPages,omitempty"`
 
-	// Hidden says what the hidden pages are about: the first 20.
+	// Hidden counts the hidden pages by operator or cluster: the first 20.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
@@ -190,22 +186,21 @@ type AlertSilenceStatus struct {
 
 // ResolvedIncident is an incident of PagerDuty that was resolved for a silence.
 type ResolvedIncident struct {
-	// DedupKey is by what PagerDuty knows the incident.
+	// DedupKey is the key by which PagerDuty identifies the incident.
 	// +kubebuilder:validation:MaxLength=255
 	DedupKey string `json:"dedupKey"`
 	// Alert is the alert's name.
 	// +kubebuilder:validation:MaxLength=128
 	Alert string `json:"alert"`
-	// About says what it is about: an operator, a cluster, a version.
+	// About is the subject of the alert: an operator, a cluster, a version.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	About string `json:"about,omitempty"`
-	// ResolvedAt is when.
+	// ResolvedAt is when the incident was resolved.
 	ResolvedAt metav1.Time `json:"resolvedAt"`
 }
 
-// HiddenPages counts firing alerts with the severity page that a silence hides. They are
-// about one operator, or about one cluster.
+// HiddenPages counts the firing alerts with the severity page that a silence hides, for one operator or one cluster.
 type HiddenPages struct {
 	// OperatorNamespace and Operator are empty for alerts about a cluster.
 	// +kubebuilder:validation:MaxLength=63

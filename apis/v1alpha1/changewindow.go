@@ -5,12 +5,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ChangeWindow says when rollouts may admit clusters. It is evaluated for each
-// cluster, at the time of its admission. It does not stop what was admitted.
+// ChangeWindow defines when rollouts may admit clusters. It is evaluated for each cluster when the cluster is
+// admitted. It does not stop clusters that were already admitted.
 //
-// A cluster is closed to an operator while a window of type Deny that selects
-// both is in force. If windows of type Allow select both, it is also closed while
-// none of these is in force.
+// A cluster is closed to an operator while a window of type Deny that selects both is in force. If windows of type
+// Allow select both, the cluster is also closed while none of these windows is in force.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=cw,categories=bellwether
@@ -36,9 +35,9 @@ type ChangeWindow struct {
 	Status ChangeWindowStatus `json:"status,omitempty"`
 }
 
-// ChangeWindowStatus says whether the window can be evaluated, and when it is in force. A window in the time zones of
-// clusters begins and ends at a time of its own on each of them: inForceUntil is the last end, and nextStart the first
-// start.
+// ChangeWindowStatus says whether the window can be evaluated, and when it is in force. A window with the time zone
+// Cluster begins and ends at a different time on each cluster: inForceUntil is the last end, and nextStart the
+// first start.
 type ChangeWindowStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -50,16 +49,16 @@ type ChangeWindowStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// State of the window, on any cluster. Empty where it cannot be evaluated.
+	// State is the state of the window on any cluster. Empty if the window cannot be evaluated.
 	// +optional
 	State ChangeWindowState `json:"state,omitempty"`
 
-	// InForceUntil is when the window ends that is in force. Absent while none is, and where the end is not known
-	// because one follows upon the other.
+	// InForceUntil is when the current window ends. Absent while the window is not in force, and if the end is not
+	// known because windows follow each other without a gap.
 	// +optional
 	InForceUntil *metav1.Time `json:"inForceUntil,omitempty"`
 
-	// NextStart is when the window is in force next. Absent where it is over.
+	// NextStart is when the window is in force next. Absent if it will not be in force again.
 	// +optional
 	NextStart *metav1.Time `json:"nextStart,omitempty"`
 }
@@ -70,55 +69,54 @@ type ChangeWindowStatus struct {
 type ChangeWindowState string
 
 const (
-	// WindowInForce is a window that is in force now.
+	// WindowInForce means that the window is in force now.
 	WindowInForce ChangeWindowState = "InForce"
-	// WindowScheduled is a window that will be in force.
+	// WindowScheduled means that the window will be in force later.
 	WindowScheduled ChangeWindowState = "Scheduled"
-	// WindowOver is a window that will not be in force any more.
+	// WindowOver means that the window will not be in force again.
 	WindowOver ChangeWindowState = "Over"
 )
 
-// ChangeWindowSpec says when the window is in force, and for what.
+// ChangeWindowSpec defines when the window is in force, and for which operators and clusters.
 type ChangeWindowSpec struct {
 	Type ChangeWindowType `json:"type"`
 
-	// Reason is shown to whoever waits for the window.
+	// Reason is shown to users who wait for the window.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Namespaces of the ManagedOperators that the window is about. Empty: all.
+	// Namespaces are the namespaces of the ManagedOperators that the window applies to. Empty means all.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// OperatorSelector selects ManagedOperators by their labels. Empty: all.
+	// OperatorSelector selects ManagedOperators by their labels. Empty means all.
 	// +optional
 	OperatorSelector *metav1.LabelSelector `json:"operatorSelector,omitempty"`
 
-	// ClusterSelector selects FleetClusters by their labels. Empty: all.
+	// ClusterSelector selects FleetClusters by their labels. Empty means all.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// Start is when the window is in force first: a date and time in the time zone
-	// of the window, such as 2026-01-05T22:00:00.
+	// Start is when the window is first in force: a date and time in the time zone of the window, such
+	// as 2026-01-05T22:00:00.
 	// +kubebuilder:validation:MaxLength=19
 	// +kubebuilder:validation:XValidation:rule="self.matches('^2[01][0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$')",message="start must be a date and time without a time zone, such as 2026-01-05T22:00:00; the time zone is in timeZone"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^2[01][0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$') || timestamp(self + 'Z') > timestamp('1970-01-01T00:00:00Z')",message="start must be a date and time that exists"
 	Start string `json:"start"`
 
-	// Duration is how long the window is in force each time. It is elapsed time:
-	// a window of 8 hours in the night in which clocks change ends an hour earlier
-	// or later by the clock.
+	// Duration is how long the window is in force each time. It is elapsed time: in a night in which the clocks
+	// change, a window of 8 hours ends an hour earlier or later by the clock.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="duration must be between 1m and 8784h (366 days)"
 	Duration metav1.Duration `json:"duration"`
 
-	// Recurrence is a rule of RFC 5545 (RRULE) for when the window is in force again,
-	// such as FREQ=WEEKLY;BYDAY=MO,TU. FREQ is DAILY, WEEKLY, MONTHLY or YEARLY. The
-	// time of day is that of start. UNTIL is a date and time in the time zone of the
-	// window, such as 20261231T235959. Empty: the window is in force once.
+	// Recurrence is a rule of RFC 5545 (RRULE) for when the window is in force again, such as
+	// FREQ=WEEKLY;BYDAY=MO,TU. FREQ is DAILY, WEEKLY, MONTHLY or YEARLY. The time of day is the time of start.
+	// UNTIL is a date and time in the time zone of the window, such as 20261231T235959. If empty, the window is in
+	// force once.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[A-Z]+=[-+0-9A-Z,]+)*$')",message="recurrence must be an RRULE of RFC 5545 that begins with FREQ=DAILY, WEEKLY, MONTHLY or YEARLY, such as FREQ=WEEKLY;BYDAY=MO,TU"
 	// +kubebuilder:validation:XValidation:rule="!self.contains(';BYHOUR=') && !self.contains(';BYMINUTE=') && !self.contains(';BYSECOND=') && !self.contains(';DTSTART=')",message="the time of day is that of start: leave BYHOUR, BYMINUTE, BYSECOND and DTSTART out"
@@ -131,9 +129,8 @@ type ChangeWindowSpec struct {
 	// +optional
 	Recurrence string `json:"recurrence,omitempty"`
 
-	// TimeZone is a name of the IANA time zone database, such as Europe/Berlin; or
-	// Cluster, for the annotation bellwether.dev/time-zone of each FleetCluster
-	// (UTC where there is none). Default: UTC.
+	// TimeZone is a name of the IANA time zone database, such as Europe/Berlin, or Cluster, for the annotation
+	// bellwether.dev/time-zone of each FleetCluster (UTC if it is not set). Default: UTC.
 	// +kubebuilder:default=UTC
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][-+_/A-Za-z0-9]*$')",message="timeZone must be a name such as Europe/Berlin, UTC or Cluster"
@@ -142,25 +139,24 @@ type ChangeWindowSpec struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// TimeZoneOfCluster is the time zone of a window that is evaluated in the time
-// zone of each cluster.
+// TimeZoneOfCluster is the value of timeZone for a window that is evaluated in the time zone of each cluster.
 const TimeZoneOfCluster = "Cluster"
 
-// ChangeWindowType says what a window does while it is in force.
+// ChangeWindowType is the effect of a window while it is in force.
 //
 // +kubebuilder:validation:Enum=Allow;Deny
 type ChangeWindowType string
 
 const (
-	// WindowAllow opens the clusters that it selects, which are closed otherwise.
+	// WindowAllow opens the selected clusters, which are closed otherwise.
 	WindowAllow ChangeWindowType = "Allow"
-	// WindowDeny closes the clusters that it selects, whatever other windows say.
+	// WindowDeny closes the selected clusters, whatever other windows do.
 	WindowDeny ChangeWindowType = "Deny"
 )
 
-// WindowOverride lets one rollout admit clusters in spite of ChangeWindows.
+// WindowOverride lets one rollout admit clusters although ChangeWindows are closed.
 type WindowOverride struct {
-	// By is the user name of who overrides, as the API server knows it.
+	// By is the user name of the person who overrides, as the API server authenticated it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by"`

@@ -10,89 +10,85 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterSource is what the hub last saw of the object that spec.sourceRef of a
-// FleetCluster names. It is written by the discovery controller only.
+// ClusterSource is the last observed state of the object that spec.sourceRef of a FleetCluster names. Only the
+// discovery controller writes it.
 type ClusterSource struct {
-	// State of the source. Empty where the FleetCluster names none.
+	// State is the state of the source. Empty if the FleetCluster names no source.
 	// +optional
 	State SourceState `json:"state,omitempty"`
 
-	// Message says what the state means for the cluster, or what a person has to decide.
+	// Message says what the state means for the cluster, or what a person must decide.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// PowerState is whether the machines of the cluster run, where the source knows it.
-	// Rollouts defer a cluster that does not run, and nobody is paged because it is silent:
-	// see the condition Hibernating, which also says when the hub stops believing the source.
+	// PowerState says whether the machines of the cluster run, if the source reports it. Rollouts defer a cluster
+	// that does not run, and its missing reports page no person. The condition Hibernating also says when the hub
+	// stops relying on the source.
 	// +optional
 	PowerState ClusterPowerState `json:"powerState,omitempty"`
 
-	// PowerStateSince is when the hub first saw that power state.
+	// PowerStateSince is when the hub first observed that power state.
 	// +optional
 	PowerStateSince *metav1.Time `json:"powerStateSince,omitempty"`
 
-	// Labels that were set from the source. Those that people set are not among them.
+	// Labels are the labels that were set from the source, without the labels that people set.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Clashes are other sources that would have the name of this FleetCluster. They are
-	// not part of the fleet.
+	// Clashes are other sources that would have the same name as this FleetCluster. They are not part of the fleet.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Clashes []SourceReference `json:"clashes,omitempty"`
 }
 
-// SourceState is how the source of a FleetCluster is.
+// SourceState is the state of the source of a FleetCluster.
 //
 // +kubebuilder:validation:Enum=Present;Paused;Relocating;Moved;Missing;Taken
 type SourceState string
 
 const (
-	// SourcePresent is a source that is followed.
+	// SourcePresent means that the FleetCluster follows the source.
 	SourcePresent SourceState = "Present"
-	// SourcePaused is a source whose owner paused it. Nothing is changed because of it, and
+	// SourcePaused means that the owner of the source paused it. Nothing is changed because of the source, and
 	// rollouts defer the cluster.
 	SourcePaused SourceState = "Paused"
-	// SourceRelocating is a source that is being moved to another management cluster.
-	// Nothing is changed because of it, and rollouts defer the cluster.
+	// SourceRelocating means that the source is being moved to another management cluster. Nothing is changed because
+	// of the source, and rollouts defer the cluster.
 	SourceRelocating SourceState = "Relocating"
-	// SourceMoved is a source that was paused or relocating when it vanished. The
-	// FleetCluster is kept.
+	// SourceMoved means that the source was paused or relocating when it disappeared. The FleetCluster is kept.
 	SourceMoved SourceState = "Moved"
-	// SourceMissing is a source that is not there, or is being deleted, and whose
-	// FleetCluster is kept.
+	// SourceMissing means that the source does not exist or is being deleted, and that the FleetCluster is kept.
 	SourceMissing SourceState = "Missing"
-	// SourceTaken is a source that an older FleetCluster names too, and which is followed
-	// there.
+	// SourceTaken means that an older FleetCluster names the same source and follows it.
 	SourceTaken SourceState = "Taken"
 )
 
-// ClusterPowerState is whether the machines of a cluster run.
+// ClusterPowerState says whether the machines of a cluster run.
 //
 // +kubebuilder:validation:Enum=Running;Stopping;Hibernating;Resuming
 type ClusterPowerState string
 
 const (
-	// PowerRunning is a cluster whose machines run.
+	// PowerRunning means that the machines run.
 	PowerRunning ClusterPowerState = "Running"
-	// PowerStopping is a cluster whose machines are being stopped.
+	// PowerStopping means that the machines are being stopped.
 	PowerStopping ClusterPowerState = "Stopping"
-	// PowerHibernating is a cluster whose machines are stopped.
+	// PowerHibernating means that the machines are stopped.
 	PowerHibernating ClusterPowerState = "Hibernating"
-	// PowerResuming is a cluster whose machines are being started, or which has not settled
-	// since.
+	// PowerResuming means that the machines are being started, or that the cluster has not settled after the start.
 	PowerResuming ClusterPowerState = "Resuming"
 )
 
-// PowerTransitionLimit is how long a source is believed that says that a cluster is being stopped or started. It may
-// keep saying so although the machines have long been running, or could not be stopped.
+// PowerTransitionLimit is how long the hub relies on a source that reports that a cluster is being stopped or
+// started. The source may continue to report this although the machines have run for a long time, or could not
+// be stopped.
 const PowerTransitionLimit = 30 * time.Minute
 
-// SaysStopped tells whether the source says that the machines of the cluster are stopped, or are being stopped or
-// started. Whether the hub believes it is what FleetClusterStatus.IsHibernating tells.
+// SaysStopped reports whether the source reports that the machines of the cluster are stopped, or are being stopped
+// or started. FleetClusterStatus.IsHibernating reports whether the hub relies on this.
 func (s *ClusterSource) SaysStopped() bool {
 	if s == nil {
 		return false
@@ -105,8 +101,8 @@ func (s *ClusterSource) SaysStopped() bool {
 	return false
 }
 
-// PowerStateEnd is when the hub stops believing the source that the cluster is being stopped or started; nil for other
-// power states.
+// PowerStateEnd returns when the hub stops relying on the report that the cluster is being stopped or started; nil
+// for other power states.
 func (s *ClusterSource) PowerStateEnd() *metav1.Time {
 	if !s.SaysStopped() || s.PowerState == PowerHibernating {
 		return nil
@@ -118,9 +114,9 @@ func (s *ClusterSource) PowerStateEnd() *metav1.Time {
 	return &end
 }
 
-// IsHibernating tells whether the cluster is taken not to run: its source says that its machines are stopped, or are
-// being stopped or started, and the hub believes it. The fleet controller decides that, and writes it to the condition
-// Hibernating.
+// IsHibernating reports whether the cluster is treated as not running: its source reports that its machines are
+// stopped, or are being stopped or started, and the hub relies on the report. The fleet controller decides this and
+// writes it to the condition Hibernating.
 func (s *FleetClusterStatus) IsHibernating() bool {
 	if !s.Source.SaysStopped() {
 		return false
@@ -128,12 +124,12 @@ func (s *FleetClusterStatus) IsHibernating() bool {
 	if meta.FindStatusCondition(s.Conditions, ConditionHibernating) != nil {
 		return meta.IsStatusConditionTrue(s.Conditions, ConditionHibernating)
 	}
-	// A hub of an earlier version wrote the reason only.
+	// Hubs of earlier versions wrote only the reason.
 	online := meta.FindStatusCondition(s.Conditions, ConditionOnline)
 	return online != nil && online.Status == metav1.ConditionFalse && online.Reason == ReasonHibernating
 }
 
-// IsSourcePaused tells whether the owner of the source wants the cluster left alone.
+// IsSourcePaused reports whether the owner of the source does not permit changes on the cluster.
 func (s *FleetClusterStatus) IsSourcePaused() bool {
 	return s.Source != nil && (s.Source.State == SourcePaused || s.Source.State == SourceRelocating)
 }

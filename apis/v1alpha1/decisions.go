@@ -5,22 +5,21 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Decision is what a person or the hub decided about an operator or one of its
-// rollouts.
+// Decision is a decision of a person or the hub about an operator or one of its rollouts.
 type Decision struct {
-	// At is when it was decided where that is recorded, otherwise when the hub saw it.
+	// At is when the decision was made if that is recorded, otherwise when the hub observed it.
 	At metav1.Time `json:"at"`
-	// By is the user name of whoever signed it, or "hub". It is empty where nobody has
-	// to sign: the audit log of the API server has the name.
+	// By is the user name of the person who signed the decision, or "hub". It is empty if no signature is required:
+	// the audit log of the API server has the name.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	By   string         `json:"by,omitempty"`
 	What DecisionReason `json:"what"`
-	// Rollout that it is about; empty for the operator.
+	// Rollout is the rollout that the decision is about; empty for the operator.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Rollout string `json:"rollout,omitempty"`
-	// On says what it is about, such as a gate of a wave, or a version.
+	// On is the subject of the decision, such as a gate of a wave, or a version.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	On string `json:"on,omitempty"`
@@ -29,61 +28,59 @@ type Decision struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// DecisionReason says what was decided.
+// DecisionReason is the kind of a decision.
 //
 // +kubebuilder:validation:MaxLength=63
 type DecisionReason string
 
-// What people and the hub decide.
+// The decisions of people and the hub.
 const (
 	DecisionApproved              DecisionReason = "Approved"
 	DecisionApprovalWithdrawn     DecisionReason = "ApprovalWithdrawn"
 	DecisionGateOverridden        DecisionReason = "GateOverridden"
 	DecisionGateOverrideWithdrawn DecisionReason = "GateOverrideWithdrawn"
-	// DecisionWindowsOverridden says that a rollout may ignore ChangeWindows.
+	// DecisionWindowsOverridden means that a rollout may ignore ChangeWindows.
 	DecisionWindowsOverridden       DecisionReason = "WindowsOverridden"
 	DecisionWindowOverrideWithdrawn DecisionReason = "WindowOverrideWithdrawn"
 	DecisionPaused                  DecisionReason = "Paused"
 	DecisionResumed                 DecisionReason = "Resumed"
-	// DecisionRetried says that clusters that failed are admitted again.
+	// DecisionRetried means that failed clusters are admitted again.
 	DecisionRetried    DecisionReason = "Retried"
 	DecisionAborted    DecisionReason = "Aborted"
 	DecisionSuperseded DecisionReason = "Superseded"
-	// DecisionRollbackRequested says that a person asked for a rollback, and
-	// DecisionRollbackStarted that the hub started one.
+	// DecisionRollbackRequested means that a person requested a rollback, and DecisionRollbackStarted that the hub
+	// started one.
 	DecisionRollbackRequested DecisionReason = "RollbackRequested"
 	DecisionRollbackStarted   DecisionReason = "RollbackStarted"
-	// DecisionBlocked says that the rollout's version is blocked.
+	// DecisionBlocked means that the rollout's version is blocked.
 	DecisionBlocked     DecisionReason = "Blocked"
 	DecisionUnblocked   DecisionReason = "Unblocked"
 	DecisionVersionHeld DecisionReason = "VersionHeld"
 	DecisionHoldLifted  DecisionReason = "HoldLifted"
-	// DecisionRestartRequested says that another rollout of the same release was asked
-	// for.
+	// DecisionRestartRequested means that another rollout of the same release was requested.
 	DecisionRestartRequested DecisionReason = "RestartRequested"
-	// DecisionRemovalConfirmed says that the operator may be uninstalled from many
-	// clusters.
+	// DecisionRemovalConfirmed means that the operator may be uninstalled from many clusters.
 	DecisionRemovalConfirmed DecisionReason = "RemovalConfirmed"
-	// DecisionPolicyNotMet says that a rollout admits nothing because of a
-	// RolloutPolicy, and DecisionPolicyMet that it goes on.
+	// DecisionPolicyNotMet means that a rollout admits no cluster because of a RolloutPolicy, and DecisionPolicyMet
+	// that it continues.
 	DecisionPolicyNotMet DecisionReason = "PolicyNotMet"
 	DecisionPolicyMet    DecisionReason = "PolicyMet"
 )
 
-// DecidedByHub is who decided where no person did.
+// DecidedByHub is the name in Decision.By for decisions of the hub.
 const DecidedByHub = "hub"
 
-// DecisionLog is the newest decisions.
+// DecisionLog has the newest decisions.
 type DecisionLog struct {
-	// Entries, the newest first.
+	// Entries are the decisions, the newest first.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	Entries []Decision `json:"entries,omitempty"`
-	// Dropped counts the older entries that had no place any more.
+	// Dropped counts the older decisions that were removed.
 	// +optional
 	Dropped int64 `json:"dropped,omitempty"`
-	// InForce is what was recorded and holds now, so that nothing is recorded twice.
+	// InForce are the recorded decisions that are in force now, so that no decision is recorded twice.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=300
 	// +kubebuilder:validation:items:MaxLength=512

@@ -1,14 +1,13 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the Bellwether API: the objects that say what should
-// run where in a fleet of clusters, and how far that has come.
+// Package v1alpha1 holds the Bellwether API: the objects that define what should run on which clusters of a fleet, and
+// the objects that show the progress.
 //
-// The chain is loose. A ManagedOperator is the intention; the hub turns each
-// change of it into an OperatorRollout; a rollout admits OperatorInstalls, one
-// per operator and cluster; the agent of that cluster makes it so through the
-// cluster's own OLM. FleetCluster is a member of the fleet and OperatorCatalog
-// a published file-based catalog.
+// A ManagedOperator is the desired state of an operator. The hub creates an OperatorRollout for each change of it. A
+// rollout admits OperatorInstalls, one for each operator and cluster. The agent of the cluster carries out the
+// OperatorInstall with the cluster's OLM. A FleetCluster is a member of the fleet, and an OperatorCatalog is a
+// published file-based catalog.
 //
 // All kinds follow the Kubernetes API conventions: metav1.Condition with an
 // observedGeneration, and the kstatus conditions Ready, Reconciling and Stalled.

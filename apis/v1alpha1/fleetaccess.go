@@ -5,14 +5,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FleetAccess says which namespaces of the hub may bring which operators to which
-// clusters. Without any FleetAccess every namespace may bring anything to every cluster.
-// As soon as there is one, nothing is admitted that no FleetAccess permits. One of them
-// has to permit an admission as a whole: namespace, catalog, keys, target namespace and
-// cluster.
+// FleetAccess defines which namespaces of the hub may install which operators on which clusters. If there is no
+// FleetAccess, every namespace may install any operator on every cluster. As soon as there is a FleetAccess, each
+// admission must be permitted by a FleetAccess. One FleetAccess must permit the whole admission: namespace, catalog,
+// keys, target namespace and cluster.
 //
-// What runs already is left alone; the condition OutsideAccess of its ManagedOperator
-// names the clusters.
+// Operators that already run are not changed; the condition OutsideAccess of their ManagedOperator names
+// the clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,path=fleetaccesses,shortName=fa,categories=bellwether
@@ -28,15 +27,15 @@ type FleetAccess struct {
 	Spec FleetAccessSpec `json:"spec"`
 }
 
-// FleetAccessSpec says what is permitted, and to whom. Patterns are those of Go's
-// path.Match: * is any text.
+// FleetAccessSpec defines what is permitted, and to whom. Patterns are patterns of Go's path.Match: * matches
+// any text.
 type FleetAccessSpec struct {
-	// Reason is shown to whoever reads the object.
+	// Reason is shown to users who read the object.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Namespaces of the hub in which the ManagedOperators are: names or patterns.
+	// Namespaces of the hub that have the ManagedOperators: names or patterns.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -45,12 +44,11 @@ type FleetAccessSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[-a-z0-9*?]+$`
 	Namespaces []string `json:"namespaces"`
 
-	// ClusterSelector selects FleetClusters by their labels. {} selects all.
+	// ClusterSelector selects FleetClusters by their labels. {} selects all FleetClusters.
 	ClusterSelector metav1.LabelSelector `json:"clusterSelector"`
 
-	// Registries of catalogs: a host, such as registry.example.com, or a host with the
-	// beginning of a repository's name, such as registry.example.com/team. * is any
-	// catalog, also one in a directory.
+	// Registries of catalogs: a host, such as registry.example.com, or a host with the beginning of a repository's
+	// name, such as registry.example.com/team. * permits any catalog, including a catalog in a directory.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -59,8 +57,8 @@ type FleetAccessSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(r, r == '*' || !r.contains('*') && !r.contains('@') && !r.contains('://'))",message="a registry is a host, a host with the beginning of a repository's name, or *"
 	Registries []string `json:"registries"`
 
-	// PublicKeys, in PEM: the OperatorCatalog must require a signature, and by none but
-	// these keys. Empty: none is required.
+	// PublicKeys, in PEM: the OperatorCatalog must require a signature, and only by these keys. Empty means that no
+	// signature is required.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=2048
@@ -68,8 +66,7 @@ type FleetAccessSpec struct {
 	// +optional
 	PublicKeys []string `json:"publicKeys,omitempty"`
 
-	// TargetNamespaces that operators are installed into on the clusters: names or
-	// patterns.
+	// TargetNamespaces are the namespaces on the clusters that operators may be installed into: names or patterns.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100

@@ -7,9 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FleetCluster is a member of the fleet. Its labels are what cluster selectors
-// and waves select by. Whether it is alive is told only by the Lease in its
-// namespace.
+// FleetCluster is a member of the fleet. Cluster selectors and waves select clusters by the labels of their
+// FleetCluster. Only the Lease in the cluster's namespace shows whether the cluster is online.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -34,39 +33,36 @@ type FleetCluster struct {
 	Status FleetClusterStatus `json:"status,omitempty"`
 }
 
-// FleetClusterSpec says how the hub treats a cluster.
+// FleetClusterSpec defines how the hub treats a cluster.
 type FleetClusterSpec struct {
-	// SourceRef names the object that this cluster was discovered from. Empty
-	// for a cluster added by hand. Set it by hand to let an existing FleetCluster
-	// follow a source, also under another name than the source's; such a FleetCluster
-	// is not deleted with its source.
+	// SourceRef names the object that this cluster was discovered from. It is empty for a cluster that was added by
+	// hand. Set it by hand to let an existing FleetCluster follow a source, even with another name than the source;
+	// such a FleetCluster is not deleted with its source.
 	// +optional
 	SourceRef *SourceReference `json:"sourceRef,omitempty"`
 
-	// Paused stops rollouts from admitting this cluster, which counts as deferred, and
-	// keeps operators from being uninstalled from it.
+	// Paused stops rollouts from admitting this cluster, which counts as deferred, and prevents operators from being
+	// uninstalled from it.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// Offboarding says what becomes of the operators on the cluster when it
-	// leaves the fleet. Orphan leaves them as they are.
+	// Offboarding is what happens to the operators on the cluster when the cluster leaves the fleet. Orphan does not
+	// change them.
 	// +kubebuilder:default=Orphan
 	// +optional
 	Offboarding RemovalPolicy `json:"offboarding,omitempty"`
 
-	// OffboardingTimeout is how long after its deletion the hub waits for the
-	// cluster's agent to release or uninstall its operators. After that the hub lets
-	// the cluster go without the agent, and records the operators that were left
-	// behind in a ConfigMap of its own namespace. It counts from the deletion
-	// timestamp, and can be changed while the cluster is being deleted: with 0s the
-	// hub does not wait.
+	// OffboardingTimeout is how long the hub waits for the cluster's agent to release or uninstall its operators
+	// after the deletion of this object. After that, the hub removes the cluster without the agent, and records the
+	// remaining operators in a ConfigMap in the hub's namespace. The time starts at the deletion timestamp, and can
+	// be changed while the cluster is being deleted: with 0s the hub does not wait.
 	// +kubebuilder:default="24h"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('8784h')",message="offboardingTimeout must be between 0s and 8784h (366 days)"
 	// +optional
 	OffboardingTimeout *metav1.Duration `json:"offboardingTimeout,omitempty"`
 }
 
-// SourceReference names the object that a FleetCluster was made from.
+// SourceReference names the object that a FleetCluster was created from.
 type SourceReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	APIVersion string `json:"apiVersion"`
@@ -79,49 +75,46 @@ type SourceReference struct {
 	Name string `json:"name"`
 }
 
-// RemovalPolicy says what happens on the fleet cluster when an operator is no
-// longer wanted there.
+// RemovalPolicy is what happens on the fleet cluster when an operator is to be removed.
 //
 // +kubebuilder:validation:Enum=Orphan;Uninstall;Restore
 type RemovalPolicy string
 
 const (
-	// RemovalOrphan leaves everything in place and stops managing it.
+	// RemovalOrphan changes nothing on the cluster and stops managing the operator.
 	RemovalOrphan RemovalPolicy = "Orphan"
 	// RemovalUninstall removes the Subscription, then the CSVs. CRDs and their
 	// objects are kept.
 	RemovalUninstall RemovalPolicy = "Uninstall"
-	// RemovalRestore writes the spec of a Subscription that was adopted back as it
-	// was, and stops managing it. What others did not install stays as with Orphan.
+	// RemovalRestore writes the previous spec of an adopted Subscription back, and stops managing the operator. An
+	// operator that was not adopted stays as with Orphan.
 	RemovalRestore RemovalPolicy = "Restore"
 )
 
-// NeedsAgent tells whether the policy changes something on the cluster, which only its
-// agent can do. Nothing, which means Orphan, changes nothing there.
+// NeedsAgent reports whether the policy changes something on the cluster, which only its agent can do. The empty
+// policy means Orphan and changes nothing.
 func (p RemovalPolicy) NeedsAgent() bool { return p == RemovalUninstall || p == RemovalRestore }
 
-// FleetClusterStatus is what the hub knows of a cluster.
+// FleetClusterStatus is the state of a cluster as the hub observed it.
 type FleetClusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready, Online, APIServerReachable, OLMAvailable, VersionSupported, and
-	// Hibernating where the source says that the cluster does not run.
+	// Conditions: Ready, Online, APIServerReachable, OLMAvailable, VersionSupported, and Hibernating if the source
+	// reports that the cluster does not run.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// StaleSince is when the hub stopped getting current reports from the cluster:
-	// its agent is offline, or cannot reach the cluster's API server. Versions and
-	// operators are those of the last report. Absent while reports are current, and
-	// before the first one.
+	// StaleSince is when the hub stopped getting current reports from the cluster: its agent is offline, or cannot
+	// reach the cluster's API server. Versions and operators are from the last report. Absent while reports are
+	// current, and before the first report.
 	// +optional
 	StaleSince *metav1.Time `json:"staleSince,omitempty"`
 
-	// Namespace is the cluster's namespace on the hub, the only one that its
-	// agent may read and write.
+	// Namespace is the cluster's namespace on the hub. The agent may read and write only this namespace.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -132,65 +125,66 @@ type FleetClusterStatus struct {
 	// +optional
 	Operators InstallCounts `json:"operators,omitempty"`
 
-	// Veto is there while the owner of the cluster refuses changes, by the ConfigMap
-	// bellwether-veto beside the agent.
+	// Veto is set while the owner of the cluster refuses changes with the ConfigMap bellwether-veto in the
+	// agent's namespace.
 	// +optional
 	Veto *ClusterVeto `json:"veto,omitempty"`
 
-	// VetoEndedAt is when the hub saw the last veto end.
+	// VetoEndedAt is when the hub observed the end of the last veto.
 	// +optional
 	VetoEndedAt *metav1.Time `json:"vetoEndedAt,omitempty"`
 
-	// Freeze is the FleetFreeze that stops changes on the cluster; absent where there is none.
+	// Freeze is the FleetFreeze that stops changes on the cluster; absent if there is none.
 	// +optional
 	Freeze *ClusterFreeze `json:"freeze,omitempty"`
 
-	// PastFreezes are the last times that the cluster was frozen, which count for no deadline; the oldest first.
+	// PastFreezes are the last periods in which the cluster was frozen, the oldest first. They do not count
+	// for deadlines.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	PastFreezes []FreezePeriod `json:"pastFreezes,omitempty"`
 
-	// Source is what the hub last saw of the object that spec.sourceRef names. Absent for
-	// a cluster that was added by hand.
+	// Source is the last observed state of the object that spec.sourceRef names. Absent for a cluster that was added
+	// by hand.
 	// +optional
 	Source *ClusterSource `json:"source,omitempty"`
 }
 
-// ClusterVeto is the word of a cluster's owner that operators must not be changed
-// there. It holds until its ConfigMap is deleted; what has begun finishes.
+// ClusterVeto is the decision of a cluster's owner that operators must not be changed on the cluster. It is in force
+// until its ConfigMap is deleted. Changes that have already begun continue.
 type ClusterVeto struct {
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason"`
-	// Until is when the owner means to end the veto.
+	// Until is when the owner intends to end the veto.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
-	// Operators that the veto is about, as namespace/name or name. Empty: all.
+	// Operators that the veto applies to, as namespace/name or name. Empty means all.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=127
 	// +optional
 	Operators []string `json:"operators,omitempty"`
-	// ReadOnly says that the agent was installed to read the cluster only, and cannot change anything there.
+	// ReadOnly is true if the agent was installed only to read the cluster, and cannot change anything on it.
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// Since is when the hub first saw the veto.
+	// Since is when the hub first observed the veto.
 	// +optional
 	Since metav1.Time `json:"since,omitempty"`
 }
 
-// ClusterFreeze is what a FleetFreeze says.
+// ClusterFreeze describes the FleetFreeze of a cluster.
 type ClusterFreeze struct {
 	// Name of the FleetFreeze.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason"`
-	// Since is when the first FleetFreeze was made of those that have frozen the cluster without a gap.
+	// Since is the creation time of the first of the FleetFreezes that have frozen the cluster without a gap.
 	Since metav1.Time `json:"since"`
 }
 
-// FreezePeriod is a time in which a cluster was frozen, until the hub saw its end.
+// FreezePeriod is a period in which a cluster was frozen, until the hub observed its end.
 type FreezePeriod struct {
 	Since   metav1.Time `json:"since"`
 	EndedAt metav1.Time `json:"endedAt"`

@@ -5,11 +5,12 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FleetFreeze stops what Bellwether does on clusters for as long as it exists: no cluster is admitted to a release,
-// also not to go back to one; nothing is uninstalled, put back or taken over, and no InstallPlan is approved. What is
-// installed runs on, and is observed, probed and alerted about.
+// FleetFreeze stops all changes by Bellwether on clusters while it exists: no cluster is admitted to a release, not
+// even to a rollback; no operator is uninstalled, corrected or taken over, and no InstallPlan is approved. Installed
+// operators continue to run, and are observed, probed and alerted about.
 //
-// Agents read it by themselves, so it also holds while the hub's controllers do not run. Only a person can delete it.
+// Agents read it themselves, so it is also in force while the hub's controllers do not run. Only a person can
+// delete it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,path=fleetfreezes,shortName=ff,categories=bellwether
@@ -23,12 +24,12 @@ type FleetFreeze struct {
 	Spec FleetFreezeSpec `json:"spec"`
 }
 
-// FleetFreezeSpec says which clusters are frozen, and why.
+// FleetFreezeSpec defines which clusters are frozen, and why.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a freeze is not changed: make another one, and end this one with bellwether fleet unfreeze"
 type FleetFreezeSpec struct {
-	// Clusters by the names of their FleetClusters, or patterns of Go's path.Match: * is any text, and alone the whole
-	// fleet.
+	// Clusters are names of FleetClusters, or patterns of Go's path.Match: * matches any text, and * alone matches
+	// the whole fleet.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=5000
@@ -37,7 +38,7 @@ type FleetFreezeSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[-a-z0-9*?]+$`
 	Clusters []string `json:"clusters"`
 
-	// Reason is shown wherever something waits for the end of the freeze.
+	// Reason is shown for everything that waits for the end of the freeze.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason"`

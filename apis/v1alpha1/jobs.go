@@ -8,10 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// JobTemplate is a Job that agents run on their clusters. An agent runs it only where
-// the cluster's owner allows its image, its namespace and its ServiceAccount, in the
-// ConfigMap bellwether-jobs beside the agent. The pod has one container, which gets
-// no volumes, no privileges, and the environment variables BELLWETHER_CLUSTER,
+// JobTemplate is a Job that agents run on their clusters. An agent runs it only if the cluster's owner allows its
+// image, its namespace and its ServiceAccount, in the ConfigMap bellwether-jobs in the agent's namespace. The pod has
+// one container, which gets no volumes, no privileges, and the environment variables BELLWETHER_CLUSTER,
 // BELLWETHER_OPERATOR, BELLWETHER_OPERATOR_NAMESPACE and BELLWETHER_VERSION.
 type JobTemplate struct {
 	// Image of the container.
@@ -32,20 +31,19 @@ type JobTemplate struct {
 	// +optional
 	Args []string `json:"args,omitempty"`
 
-	// Env are more environment variables.
+	// Env are additional environment variables.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Env []JobVariable `json:"env,omitempty"`
 
-	// Namespace that the Job runs in. It has to exist on the clusters.
+	// Namespace that the Job runs in. It must exist on the clusters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
 
-	// ServiceAccountName of the pod. Default: the first one that the cluster's owner
-	// allows.
+	// ServiceAccountName of the pod. Default: the first ServiceAccount that the cluster's owner allows.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
@@ -54,14 +52,13 @@ type JobTemplate struct {
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// BackoffLimit is how many pods may fail before the Job does. Default 0.
+	// BackoffLimit is how many pods may fail before the Job fails. Default 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5
 	// +optional
 	BackoffLimit int32 `json:"backoffLimit,omitempty"`
 
-	// CPU and Memory are what the container requests, and its limits. Default 100m and
-	// 128Mi.
+	// CPU and Memory are the requests and limits of the container. Default 100m and 128Mi.
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 	// +optional
@@ -79,11 +76,11 @@ type JobVariable struct {
 	Value string `json:"value,omitempty"`
 }
 
-// Preflight are checks of a cluster before it is admitted, besides those that every
-// release has. A cluster that does not pass is deferred.
+// Preflight are checks of a cluster before it is admitted, in addition to the checks of every release. A cluster that
+// does not pass is deferred.
 type Preflight struct {
-	// Job has to succeed on each cluster before that is admitted. It runs once for each
-	// rollout, and again when the rollout is retried.
+	// Job must succeed on each cluster before the cluster is admitted. It runs once for each rollout, and again when
+	// the rollout is retried.
 	// +optional
 	Job *JobTemplate `json:"job,omitempty"`
 }
@@ -99,43 +96,42 @@ type JobGate struct {
 	Clusters *int32 `json:"clusters,omitempty"`
 }
 
-// RequestedJob is a Job that the hub asks the cluster's agent to run.
+// RequestedJob is a Job that the cluster's agent must run.
 type RequestedJob struct {
 	// Name identifies the request.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// RolloutUID is that of the OperatorRollout that the Job is for, and Version what
-	// that rolls out.
+	// RolloutUID is the UID of the OperatorRollout that the Job is for, and Version the version that it rolls out.
 	// +kubebuilder:validation:MaxLength=63
 	RolloutUID string `json:"rolloutUID"`
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
-	// RequestedAt is by the hub's clock.
+	// RequestedAt is the time of the request by the hub's clock.
 	RequestedAt metav1.Time `json:"requestedAt"`
 
 	Template JobTemplate `json:"template"`
 }
 
-// JobState is what became of a requested Job.
+// JobState is the state of a requested Job.
 //
 // +kubebuilder:validation:Enum=Running;Succeeded;Failed;Refused
 type JobState string
 
 const (
-	// JobRunning was created and has not ended.
+	// JobRunning means that the Job was created and has not ended.
 	JobRunning JobState = "Running"
-	// JobSucceeded has ended with success.
+	// JobSucceeded means that the Job has ended with success.
 	JobSucceeded JobState = "Succeeded"
-	// JobFailed has ended without success.
+	// JobFailed means that the Job has ended without success.
 	JobFailed JobState = "Failed"
-	// JobRefused was not created, because the cluster's owner does not allow it, or the
-	// agent may not. It is created once that has changed.
+	// JobRefused means that the Job was not created, because the cluster's owner does not allow it, or the agent
+	// lacks the permission. It is created once that has changed.
 	JobRefused JobState = "Refused"
 )
 
-// JobResult is what the agent knows of a requested Job.
+// JobResult is what the agent observed of a requested Job.
 type JobResult struct {
 	// +kubebuilder:validation:MaxLength=40
 	Name  string   `json:"name"`
@@ -144,11 +140,11 @@ type JobResult struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Namespace of the Job; empty where none was created.
+	// Namespace of the Job; empty if it was not created.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// StartedAt and EndedAt are by the cluster's clock.
+	// StartedAt and EndedAt are times by the cluster's clock.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// +optional

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ManagedOperator is the intention: this operator, in this version, on these
-// clusters, rolled out like this.
+// ManagedOperator is the desired state of an operator: its package and version, the clusters that it is installed on,
+// and how changes are rolled out.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -35,7 +35,7 @@ type ManagedOperator struct {
 	Status ManagedOperatorStatus `json:"status,omitempty"`
 }
 
-// ManagedOperatorSpec says what should run where.
+// ManagedOperatorSpec defines which operator runs on which clusters.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.updates) || !has(self.version) || !self.version.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?$')",message="updates is for a range of versions or the channel's head: remove it, or write a range such as '>=1.2.0 <2.0.0' into version"
 type ManagedOperatorSpec struct {
@@ -53,64 +53,57 @@ type ManagedOperatorSpec struct {
 	// +optional
 	Channel string `json:"channel,omitempty"`
 
-	// Version is the version to run: an exact one, such as 1.2.3, or a range, such
-	// as ">=1.2.0 <2.0.0". Empty follows the channel's head.
+	// Version is the version to run: an exact version, such as 1.2.3, or a range, such as ">=1.2.0 <2.0.0". Empty
+	// follows the channel's head.
 	//
-	// Of a range the highest version that the channel offers is chosen, as far as
-	// updates permits it. A range has comparisons (>=, >, <, <=, =, !=) with whole
-	// versions; those with spaces between them must all hold, and || separates
-	// alternatives. 1.2.x means ">=1.2.0 <1.3.0", and 1.x means ">=1.0.0 <2.0.0". A
-	// pre-release is in a range only if an alternative that contains it names a
-	// pre-release of the same three numbers.
+	// If it is a range, the highest version that the channel offers and that updates permits is used. A range has
+	// comparisons (>=, >, <, <=, =, !=) with whole versions; comparisons with spaces between them must all be true,
+	// and || separates alternatives. 1.2.x means ">=1.2.0 <1.3.0", and 1.x means ">=1.0.0 <2.0.0". A pre-release is
+	// in a range only if an alternative that contains it names a pre-release of the same three numbers.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(([|][|]|(>=|<=|==|!=|[<>=!])? *((0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.]((0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?|x)|(0|[1-9][0-9]*)[.]x))( +|$))+$')",message="version must be a semantic version such as 1.2.3, without a leading v, or a range such as '>=1.2.0 <2.0.0', '1.2.x' or '>=1.2.0 <1.4.0 || >=1.5.1 <2.0.0'; leave it out to follow the channel's head"
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Updates says which newer versions are rolled out without a person, where
-	// version is a range or empty. Without it all are.
+	// Updates defines which newer versions are rolled out without an approval, if version is a range or empty. If it
+	// is not set, all newer versions are.
 	// +optional
 	Updates *VersionUpdates `json:"updates,omitempty"`
 
-	// ClusterSelector selects FleetClusters by their labels. An empty selector
-	// selects every cluster.
+	// ClusterSelector selects FleetClusters by their labels. An empty selector selects every cluster.
 	ClusterSelector metav1.LabelSelector `json:"clusterSelector"`
 
-	// Install says how the operator is installed on each cluster.
+	// Install defines how the operator is installed on each cluster.
 	// +optional
 	Install OperatorInstallation `json:"install,omitempty"`
 
-	// Adopt has operators taken over that others installed with OLM, on the clusters
-	// that are selected: nothing is uninstalled, and no pod restarts. The first rollout
-	// takes them over in the versions that they have, and the next one goes on to the
-	// target. Without it such a cluster is refused, and fails in a rollout.
+	// Adopt takes over operators that others installed with OLM, on the selected clusters: nothing is uninstalled,
+	// and no pod restarts. The first rollout takes them over in their installed versions, and the next rollout
+	// upgrades them to the target. If it is not set, such a cluster is refused and fails in a rollout.
 	// +optional
 	Adopt *OperatorAdoption `json:"adopt,omitempty"`
 
-	// Strategy says how a change is rolled out.
+	// Strategy defines how a change is rolled out.
 	// +optional
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
 
-	// RemovalPolicy says what happens on a cluster that is no longer selected,
-	// and on every cluster when this object is deleted.
+	// RemovalPolicy is what happens on a cluster that is deselected, and on every cluster when this object
+	// is deleted.
 	// +kubebuilder:default=Orphan
 	// +optional
 	RemovalPolicy RemovalPolicy `json:"removalPolicy,omitempty"`
 
-	// Removal says how the operator is uninstalled from many clusters, where
-	// removalPolicy is Uninstall.
+	// Removal defines how the operator is uninstalled from many clusters, if removalPolicy is Uninstall.
 	// +optional
 	Removal *OperatorRemoval `json:"removal,omitempty"`
 
-	// Backup says when the custom resources of the operator are saved on each
-	// cluster. Without it they never are, unless a person makes an OperatorBackup. A
-	// change of this field starts no rollout.
+	// Backup defines when the custom resources of the operator are saved on each cluster. If it is not set, they are
+	// saved only when a person creates an OperatorBackup. A change of this field does not start a rollout.
 	// +optional
 	Backup *BackupPolicy `json:"backup,omitempty"`
 
-	// StorageMigration says who has the operator's custom resources stored anew after
-	// a release changed their storage version. A change of this field starts no
-	// rollout.
+	// StorageMigration defines whether agents write the operator's custom resources again after a release changed
+	// their storage version. A change of this field does not start a rollout.
 	// +kubebuilder:default=Manual
 	// +optional
 	StorageMigration StorageMigrationPolicy `json:"storageMigration,omitempty"`
@@ -122,48 +115,45 @@ type ManagedOperatorSpec struct {
 	// +optional
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 
-	// Paused stops the making of new rollouts. It does not touch a running one.
+	// Paused stops the creation of new rollouts. It does not change a running rollout.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// DependsOn are operators that come first on each cluster: a rollout admits a
-	// cluster only while all of them are Ready there.
+	// DependsOn are operators that must be installed first on each cluster: a rollout admits a cluster only while all
+	// of them are Ready on it.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	DependsOn []OperatorDependency `json:"dependsOn,omitempty"`
 
-	// Holds are versions that were rolled back: no cluster is brought to one of
-	// them, nor through one. Where a rollout had changed the settings only, these are
-	// held at that version, whatever becomes of channel and catalog. The hub adds one
-	// with each rollback; remove it to have the version rolled out again. The hub
+	// Holds are versions that were rolled back: no cluster is upgraded to one of them, nor through one of them. If a
+	// rollout had changed only the settings, these settings are held at that version, even if the channel or the
+	// catalog changes. The hub adds a hold with each rollback. Remove the hold to roll the version out again. The hub
 	// removes it once a newer version was rolled out.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
 	Holds []VersionHold `json:"holds,omitempty"`
 
-	// Resume is the value of status.recovery.request, once a person has agreed that the
-	// hub goes on with an operator that it found on clusters.
+	// Resume is the value of status.recovery.request. A person sets it to agree that the hub continues with an
+	// operator that it found on clusters.
 	// +kubebuilder:validation:MaxLength=40
 	// +optional
 	Resume string `json:"resume,omitempty"`
 
-	// Restart starts another rollout of the same release, with the strategy as it
-	// is now, when it is set to a value that the newest rollout does not have: the
-	// time, for example. A rollout that still runs is superseded. Removing the
-	// value starts nothing.
+	// Restart starts another rollout of the same release, with the current strategy, when it is set to a value that
+	// the newest rollout does not have, for example the time. A running rollout is superseded. Removing the value
+	// starts no rollout.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Restart string `json:"restart,omitempty"`
 }
 
-// OperatorRemoval says how an operator is uninstalled from many clusters. The
-// clusters are taken in the order of the strategy's waves: a wave begins when
-// the operator is gone from the online clusters of the waves before it, no more
-// than the wave's maxConcurrency are changed at a time, and none is begun while
-// more than the wave's maxFailures cannot uninstall it.
+// OperatorRemoval defines how an operator is uninstalled from many clusters. The clusters are processed in the order
+// of the strategy's waves: a wave begins when the operator is removed from the online clusters of the waves before
+// it. No more than the wave's maxConcurrency clusters are changed at a time. No further cluster is begun while more
+// than the wave's maxFailures clusters cannot uninstall it.
 type OperatorRemoval struct {
 	// ConfirmAbove is the number of clusters from which the operator may be
 	// uninstalled without a confirmation.
@@ -172,20 +162,20 @@ type OperatorRemoval struct {
 	// +optional
 	ConfirmAbove *int32 `json:"confirmAbove,omitempty"`
 
-	// Confirm is the value of status.removal.request, once a person has agreed to
-	// it. Another set of clusters is another request.
+	// Confirm is the value of status.removal.request. A person sets it to confirm the removal. Another set of
+	// clusters has another request.
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	Confirm string `json:"confirm,omitempty"`
 }
 
-// OperatorDependency is an operator that comes first.
+// OperatorDependency is an operator that must be installed first.
 type OperatorDependency struct {
 	// Name of a ManagedOperator in the same namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=50
 	Name string `json:"name"`
-	// MinVersion that has to be installed. Empty: any.
+	// MinVersion is the lowest version that must be installed. Empty means any.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?$')",message="minVersion must be a semantic version such as 1.2.3, without a leading v"
 	// +optional
@@ -199,22 +189,20 @@ type LocalReference struct {
 	Name string `json:"name"`
 }
 
-// OperatorInstallation says how an operator is installed, and what happens when
-// somebody changes on a cluster what was installed there.
+// OperatorInstallation defines how an operator is installed, and what happens when the installed objects are changed
+// on a cluster.
 type OperatorInstallation struct {
 	InstallSettings `json:",inline"`
 
-	// Drift says what happens where what is installed on a cluster differs from the
-	// release as it is configured. Report sets the condition Drifted of the
-	// OperatorInstall. Correct also puts the differing fields back. A change of this
-	// field starts no rollout.
+	// Drift defines what happens if the installed objects on a cluster differ from the release with its settings.
+	// Report sets the condition Drifted of the OperatorInstall. Correct also sets the differing fields back. A change
+	// of this field does not start a rollout.
 	// +kubebuilder:default=Report
 	// +optional
 	Drift DriftPolicy `json:"drift,omitempty"`
 }
 
-// DriftPolicy says what happens where what is installed differs from the release
-// as it is configured.
+// DriftPolicy is what happens if the installed objects differ from the release with its settings.
 //
 // +kubebuilder:validation:Enum=Report;Correct
 type DriftPolicy string
@@ -222,15 +210,14 @@ type DriftPolicy string
 const (
 	// DriftReport sets the condition Drifted, and changes nothing.
 	DriftReport DriftPolicy = "Report"
-	// DriftCorrect puts back the fields that differ, of those that the bundle sets.
+	// DriftCorrect sets the differing fields back to the values of the bundle.
 	DriftCorrect DriftPolicy = "Correct"
 )
 
-// InstallSettings say how OLM installs an operator. A change of them is rolled
-// out like a change of version.
+// InstallSettings define how OLM installs an operator. A change of them is rolled out like a change of the version.
 type InstallSettings struct {
-	// Namespace to install into, made when it is not there. Default: the
-	// package's name. One operator per namespace.
+	// Namespace to install into. It is created if it does not exist. Default: the package's name. Each operator needs
+	// its own namespace.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be a DNS label"
 	// +optional
@@ -241,25 +228,23 @@ type InstallSettings struct {
 	// +optional
 	Mode InstallMode `json:"mode,omitempty"`
 
-	// Config is given to the operator's Deployments through OLM's
-	// Subscription.
+	// Config is given to the operator's Deployments through OLM's Subscription.
 	// +optional
 	Config *OperatorConfig `json:"config,omitempty"`
 }
 
-// OperatorAdoption says how operators are taken over that others installed.
+// OperatorAdoption defines how operators that others installed are taken over.
 type OperatorAdoption struct {
-	// Accept are reasons of findings that need a decision, as `bellwether fleet scan`
-	// shows them, with which an operator is taken over all the same. What is accepted
-	// stays as it is on the cluster.
+	// Accept are reasons of findings that need a decision, as `bellwether fleet scan` shows them. An operator with
+	// such a finding is taken over, and the accepted state stays as it is on the cluster.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=set
 	// +optional
 	Accept []AcceptedFinding `json:"accept,omitempty"`
 }
 
-// AcceptedFinding is the reason of a finding about an operator that others
-// installed, with which it can be taken over if a person accepts that.
+// AcceptedFinding is the reason of a finding about an operator that others installed. A person can accept the finding
+// so that the operator is taken over.
 //
 // +kubebuilder:validation:Enum=CSVEdited;ChannelNotInCatalog;Dependency;GitOps;PlanPending;ScaledToZero;SharedNamespace
 type AcceptedFinding string
@@ -276,9 +261,9 @@ const (
 	InstallOwnNamespace InstallMode = "OwnNamespace"
 )
 
-// OperatorConfig is the part of OLM's SubscriptionConfig that can be set from
-// the hub. The rules bound the text in Kubernetes' own types: an agent reports a
-// config in the status of its OperatorInstall, and must not fill the hub with it.
+// OperatorConfig is the part of OLM's SubscriptionConfig that can be set from the hub. The rules limit the size of
+// texts in Kubernetes' own types, because an agent reports a config in the status of its OperatorInstall and must not
+// fill the hub's storage.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.env) || self.env.map(e, size(e.name) + (has(e.value) ? size(e.value) : 0)).sum() <= 16384",message="env may have 16384 characters of names and values in all: put long values into a ConfigMap on the clusters and refer to it with valueFrom"
 // +kubebuilder:validation:XValidation:rule="!has(self.env) || self.env.all(e, !has(e.valueFrom) || (!has(e.valueFrom.configMapKeyRef) || (has(e.valueFrom.configMapKeyRef.name) ? size(e.valueFrom.configMapKeyRef.name) : 0) + (has(e.valueFrom.configMapKeyRef.key) ? size(e.valueFrom.configMapKeyRef.key) : 0) <= 1024) && (!has(e.valueFrom.secretKeyRef) || (has(e.valueFrom.secretKeyRef.name) ? size(e.valueFrom.secretKeyRef.name) : 0) + (has(e.valueFrom.secretKeyRef.key) ? size(e.valueFrom.secretKeyRef.key) : 0) <= 1024) && (!has(e.valueFrom.fieldRef) || (has(e.valueFrom.fieldRef.apiVersion) ? size(e.valueFrom.fieldRef.apiVersion) : 0) + (has(e.valueFrom.fieldRef.fieldPath) ? size(e.valueFrom.fieldRef.fieldPath) : 0) <= 1024) && (!has(e.valueFrom.fileKeyRef) || (has(e.valueFrom.fileKeyRef.volumeName) ? size(e.valueFrom.fileKeyRef.volumeName) : 0) + (has(e.valueFrom.fileKeyRef.path) ? size(e.valueFrom.fileKeyRef.path) : 0) + (has(e.valueFrom.fileKeyRef.key) ? size(e.valueFrom.fileKeyRef.key) : 0) <= 1024) && (!has(e.valueFrom.resourceFieldRef) || (has(e.valueFrom.resourceFieldRef.containerName) ? size(e.valueFrom.resourceFieldRef.containerName) : 0) + size(e.valueFrom.resourceFieldRef.resource) <= 1024 && (!has(e.valueFrom.resourceFieldRef.divisor) || type(e.valueFrom.resourceFieldRef.divisor) == int || size(e.valueFrom.resourceFieldRef.divisor) <= 64)))",message="each valueFrom of env may have 1024 characters at most"
@@ -304,39 +289,36 @@ type OperatorConfig struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// RolloutStrategy says how a change reaches the selected clusters.
+// RolloutStrategy defines how a change reaches the selected clusters.
 type RolloutStrategy struct {
-	// Waves are taken in order. A cluster belongs to the first wave that takes
-	// it; the clusters that no wave takes form a last wave named rest, so no
-	// selected cluster is lost. Without waves: one canary, 10 % of the others,
-	// the rest.
+	// Waves are processed in order. A cluster belongs to the first wave that selects it. The clusters that no wave
+	// selects form a last wave named rest, so that each selected cluster has a wave. Default: one canary cluster, 10
+	// % of the other clusters, and the rest.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Waves []Wave `json:"waves,omitempty"`
 
-	// OnFailure says what happens when a wave has more failures than it may.
+	// OnFailure is what happens when a wave has more failures than maxFailures.
 	// +kubebuilder:default=Pause
 	// +optional
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 
-	// Offline says what becomes of clusters whose agent is offline.
+	// Offline is what happens to clusters whose agent is offline.
 	// +kubebuilder:default=Defer
 	// +optional
 	Offline OfflinePolicy `json:"offline,omitempty"`
 
-	// MaxDeferred is how many clusters of a wave may be deferred (offline or
-	// paused) before the next wave is held back: a number or a percentage of
-	// the wave. Default 100%.
+	// MaxDeferred is how many clusters of a wave may be deferred (offline or paused) before the next wave is blocked:
+	// a number or a percentage of the wave. Default 100%.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage such as 10%"
 	// +kubebuilder:validation:Pattern=`^(100|[0-9]{1,2})%$`
 	// +optional
 	MaxDeferred *intstr.IntOrString `json:"maxDeferred,omitempty"`
 
-	// LateJoiners says what becomes of clusters that are selected after the
-	// rollout was planned.
+	// LateJoiners is what happens to clusters that are selected after the rollout was planned.
 	// +kubebuilder:default=Join
 	// +optional
 	LateJoiners LateJoinerPolicy `json:"lateJoiners,omitempty"`
@@ -345,26 +327,25 @@ type RolloutStrategy struct {
 	// +optional
 	Preflight *Preflight `json:"preflight,omitempty"`
 
-	// ErrorBudgetPace slows the rollout down while error budgets of the operator are
-	// low. Empty: the pace is always full.
+	// ErrorBudgetPace slows the rollout down while error budgets of the operator are low. If it is not set, the pace
+	// is always full.
 	// +optional
 	ErrorBudgetPace *ErrorBudgetPace `json:"errorBudgetPace,omitempty"`
 
-	// Rollback says how clusters are taken back to what they ran before.
+	// Rollback defines how clusters are rolled back to their previous release.
 	// +optional
 	Rollback *RollbackStrategy `json:"rollback,omitempty"`
 
-	// NewTarget says what a new target does to a rollout that still runs.
+	// NewTarget is what a new target does to a running rollout.
 	// +kubebuilder:default=Supersede
 	// +optional
 	NewTarget NewTargetPolicy `json:"newTarget,omitempty"`
 }
 
-// RollbackStrategy says how clusters are taken back to what they ran before.
+// RollbackStrategy defines how clusters are rolled back to their previous release.
 type RollbackStrategy struct {
-	// MaxConcurrency is how many clusters are taken back at a time: a number, or a
-	// percentage of those that were admitted (rounded down, at least 1). Default
-	// 100%, since what they ran before is known to work.
+	// MaxConcurrency is how many clusters are rolled back at a time: a number, or a percentage of the admitted
+	// clusters (rounded down, at least 1). Default 100%, because the previous release is known to work.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage such as 10%"
 	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
@@ -379,20 +360,20 @@ type Wave struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a wave's name must be a DNS label"
 	Name string `json:"name"`
 
-	// Selector takes clusters by label. Empty takes all that are left.
+	// Selector selects clusters by label. Empty selects all clusters that no earlier wave has.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// Size bounds how many of the clusters that the selector takes belong to
-	// this wave: a number or a percentage (rounded up). Empty: all of them.
+	// Size limits how many of the selected clusters belong to this wave: a number or a percentage (rounded up). Empty
+	// means all of them.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage such as 10%"
 	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
 	// +optional
 	Size *intstr.IntOrString `json:"size,omitempty"`
 
-	// SortBy is a label key by whose value clusters are ordered within the
-	// wave; those without it come last, ties by name. Empty: by name.
+	// SortBy is a label key. Clusters are ordered within the wave by the value of this label; clusters without the
+	// label come last, and clusters with equal values are ordered by name. Empty means ordered by name.
 	// +kubebuilder:validation:MaxLength=317
 	// +optional
 	SortBy string `json:"sortBy,omitempty"`
@@ -406,9 +387,8 @@ type Wave struct {
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// MaxFailures is how many clusters may fail before admission stops: a
-	// number or a percentage of the wave (rounded down). It is clamped to the
-	// size of the wave.
+	// MaxFailures is how many clusters may fail before admission stops: a number or a percentage of the wave (rounded
+	// down). It is limited to the size of the wave.
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage such as 10%"
@@ -416,30 +396,27 @@ type Wave struct {
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 
-	// Deadline is how long one cluster may take from admission to success
-	// before it counts as failed. At least 1s; default 30m.
+	// Deadline is how long one cluster may take from admission to success before it counts as failed. At least 1s;
+	// default 30m.
 	// +kubebuilder:default="30m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="deadline must be at least 1s"
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// Soak is how long the wave is observed after its last success before the
-	// next wave starts. Time in which an updated cluster is not Ready does not
-	// count. Default 0s.
+	// Soak is how long the wave is observed after its last success before the next wave starts. Time in which an
+	// updated cluster is not Ready does not count. Default 0s.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="soak must not be negative"
 	// +optional
 	Soak *metav1.Duration `json:"soak,omitempty"`
 
-	// UnreadyGrace is how long a cluster of this wave that was updated may be not
-	// Ready, such as while a pod restarts, before it counts as failed. It holds
-	// until the wave is verified. At least 5s; default 1m.
+	// UnreadyGrace is how long an updated cluster of this wave may be not Ready, for instance while a pod restarts,
+	// before it counts as failed. It applies until the wave is verified. At least 5s; default 1m.
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s')",message="unreadyGrace must be at least 5s"
 	// +optional
 	UnreadyGrace *metav1.Duration `json:"unreadyGrace,omitempty"`
 
-	// Gates that must be passed: approvals before the first admission, the others
-	// before the wave is verified.
+	// Gates that must pass: approvals before the first admission, the others before the wave is verified.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
 	// +listMapKey=name
@@ -447,47 +424,47 @@ type Wave struct {
 	Gates []Gate `json:"gates,omitempty"`
 }
 
-// FailurePolicy says what happens when a wave has more failures than it may.
+// FailurePolicy is what happens when a wave has more failures than maxFailures.
 //
 // +kubebuilder:validation:Enum=Pause;Abort;Rollback
 type FailurePolicy string
 
 const (
-	// FailurePause stops admission until the failures are put right.
+	// FailurePause stops admission until the failures are corrected.
 	FailurePause FailurePolicy = "Pause"
-	// FailureAbort ends the rollout; what was admitted finishes.
+	// FailureAbort ends the rollout; admitted clusters finish.
 	FailureAbort FailurePolicy = "Abort"
-	// FailureRollback ends the rollout, takes the clusters that it admitted back to
-	// what they ran before, and holds the version.
+	// FailureRollback ends the rollout, rolls the admitted clusters back to their previous release, and holds
+	// the version.
 	FailureRollback FailurePolicy = "Rollback"
 )
 
-// OfflinePolicy says what becomes of clusters whose agent is offline.
+// OfflinePolicy is what happens to clusters whose agent is offline.
 //
 // +kubebuilder:validation:Enum=Defer;Fail
 type OfflinePolicy string
 
 const (
-	// OfflineDefer passes them over and catches up when they are back.
+	// OfflineDefer skips the clusters and updates them when they are online again.
 	OfflineDefer OfflinePolicy = "Defer"
-	// OfflineFail counts them as failed.
+	// OfflineFail counts the clusters as failed.
 	OfflineFail OfflinePolicy = "Fail"
 )
 
-// LateJoinerPolicy says what becomes of clusters selected after planning.
+// LateJoinerPolicy is what happens to clusters that are selected after planning.
 //
 // +kubebuilder:validation:Enum=Join;Ignore
 type LateJoinerPolicy string
 
 const (
-	// LateJoin puts them into their wave while that is open, and gives them the
-	// release once their wave is verified.
+	// LateJoin adds the clusters to their wave while the wave is open, and admits them to the release once their wave
+	// is verified.
 	LateJoin LateJoinerPolicy = "Join"
-	// LateIgnore leaves them to the next rollout.
+	// LateIgnore leaves the clusters to the next rollout.
 	LateIgnore LateJoinerPolicy = "Ignore"
 )
 
-// NewTargetPolicy says what a new target does to a rollout that still runs.
+// NewTargetPolicy is what a new target does to a running rollout.
 //
 // +kubebuilder:validation:Enum=Supersede;Finish
 type NewTargetPolicy string
@@ -499,7 +476,7 @@ const (
 	NewTargetFinish NewTargetPolicy = "Finish"
 )
 
-// ManagedOperatorStatus says how far the intention has come.
+// ManagedOperatorStatus is the observed state of a ManagedOperator.
 type ManagedOperatorStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -511,12 +488,12 @@ type ManagedOperatorStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Target is what the spec comes to in the catalog as it is now.
+	// Target is the version that the spec selects in the current catalog.
 	// +optional
 	Target *TargetVersion `json:"target,omitempty"`
 
-	// Available is the highest version that spec.version permits, higher than the
-	// target, that waits for an approval.
+	// Available is the highest version that spec.version permits, that is higher than the target, and that waits for
+	// an approval.
 	// +optional
 	Available *AvailableVersion `json:"available,omitempty"`
 
@@ -532,8 +509,8 @@ type ManagedOperatorStatus struct {
 	// +optional
 	History []RolloutOutcome `json:"history,omitempty"`
 
-	// Decisions are what people and the hub decided about the operator and its
-	// rollouts, as far as the hub saw it.
+	// Decisions are the decisions of people and the hub about the operator and its rollouts, as far as the hub
+	// observed them.
 	// +optional
 	Decisions *DecisionLog `json:"decisions,omitempty"`
 
@@ -544,17 +521,17 @@ type ManagedOperatorStatus struct {
 	// +optional
 	Removal *RemovalProgress `json:"removal,omitempty"`
 
-	// Recovery is set while the hub has found the operator on clusters where it did not
-	// install it, and waits for a person to resume it. Until then it admits no cluster.
+	// Recovery is set while the hub has found the operator on clusters where it did not install it, and waits for a
+	// person to resume it. Until then, no cluster is admitted.
 	// +optional
 	Recovery *OperatorRecovery `json:"recovery,omitempty"`
 
-	// Adoption is set once a rollout has taken over what others had installed, as
-	// spec.adopt asks. Only then the target is rolled out.
+	// Adoption is set once a rollout has taken over the operators that others installed, as spec.adopt requires. The
+	// target is rolled out only after that.
 	// +optional
 	Adoption *AdoptionOutcome `json:"adoption,omitempty"`
 
-	// Versions counts clusters by installed version; the 50 most used.
+	// Versions counts clusters by installed version: the 50 most frequent versions.
 	// +listType=map
 	// +listMapKey=version
 	// +kubebuilder:validation:MaxItems=50
@@ -573,19 +550,19 @@ type TargetVersion struct {
 	Channel string `json:"channel"`
 	// +kubebuilder:validation:MaxLength=128
 	CatalogDigest string `json:"catalogDigest"`
-	// Reason is why it is this version.
+	// Reason is why this version was selected.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// SLO is what the bundle itself says of how its operator is to be watched: the
-	// value of its property bellwether.dev/slo, of at most 16 KiB.
+	// SLO is the bundle's own definition of how to monitor its operator: the value of its property
+	// bellwether.dev/slo, of at most 16 KiB.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	SLO *runtime.RawExtension `json:"slo,omitempty"`
 
-	// Provides are the APIs that the version provides, as kind.version.group and sorted. Of a
-	// bundle with more than 256 they are the first 256.
+	// Provides are the APIs that the version provides, as kind.version.group and sorted. If a bundle has more than
+	// 256, it has the first 256.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=400
@@ -601,20 +578,20 @@ type RolloutSummary struct {
 	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64        `json:"revision"`
 	Phase    RolloutPhase `json:"phase"`
-	// StrategyOutdated is true while spec.strategy differs from the strategy of
-	// this rollout, which is frozen: it applies to the next rollout.
+	// StrategyOutdated is true while spec.strategy differs from the frozen strategy of this rollout. The new strategy
+	// applies to the next rollout.
 	// +optional
 	StrategyOutdated bool `json:"strategyOutdated,omitempty"`
 }
 
-// RolloutOutcome is what became of a rollout, as far as the hub saw it.
+// RolloutOutcome is the result of a rollout, as far as the hub observed it.
 type RolloutOutcome struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
-	// Version is "as installed" for a rollout that took over what others had installed.
+	// Version is "as installed" for a rollout that took over operators that others installed.
 	// +kubebuilder:validation:MaxLength=128
 	Version string       `json:"version"`
 	Phase   RolloutPhase `json:"phase"`
@@ -625,81 +602,78 @@ type RolloutOutcome struct {
 	// Clusters counts all waves together.
 	// +optional
 	Clusters WaveCounts `json:"clusters,omitempty"`
-	// Message is the rollout's last message, or the one with which it succeeded.
+	// Message is the rollout's last message, or the message with which it succeeded.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Deleted is true once the OperatorRollout is gone.
+	// Deleted is true once the OperatorRollout is deleted.
 	// +optional
 	Deleted bool `json:"deleted,omitempty"`
 }
 
 // ClusterCounts counts the selected clusters.
 type ClusterCounts struct {
-	// Selected by the cluster selector.
+	// Selected clusters match the cluster selector.
 	// +optional
 	Selected int32 `json:"selected"`
-	// Updated run the target of the newest rollout, by their last report.
+	// Updated clusters run the target of the newest rollout, according to their last report.
 	// +optional
 	Updated int32 `json:"updated"`
-	// Ready have a Ready OperatorInstall and report now: clusters that count as
-	// offline are not among them.
+	// Ready clusters have a Ready OperatorInstall and report now: clusters that count as offline are not included.
 	// +optional
 	Ready int32 `json:"ready"`
-	// Offline have an agent that does not report, or one that cannot reach the
-	// cluster's API server.
+	// Offline clusters have an agent that does not report, or that cannot reach the cluster's API server.
 	// +optional
 	Offline int32 `json:"offline"`
 }
 
-// RemovalProgress counts the clusters that the operator is to be uninstalled
-// from. One where it is gone is not among them any more.
+// RemovalProgress counts the clusters that the operator is to be uninstalled from. Clusters from which it is already
+// removed are not included.
 type RemovalProgress struct {
-	// Request identifies the clusters that wait for a confirmation; empty where
-	// none do.
+	// Request identifies the clusters that wait for a confirmation; empty if there are none.
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	Request string `json:"request,omitempty"`
-	// Unconfirmed wait for the confirmation.
+	// Unconfirmed clusters wait for the confirmation.
 	// +optional
 	Unconfirmed int32 `json:"unconfirmed"`
-	// Waiting wait for their turn.
+	// Waiting clusters wait for their turn.
 	// +optional
 	Waiting int32 `json:"waiting"`
-	// Uninstalling were told to uninstall it.
+	// Uninstalling clusters were instructed to uninstall the operator.
 	// +optional
 	Uninstalling int32 `json:"uninstalling"`
 }
 
-// OperatorRecovery is what the hub found on clusters of an operator.
+// OperatorRecovery describes the admissions of an operator that the hub found on clusters.
 type OperatorRecovery struct {
-	// Request is what spec.resume has to be set to. It changes when a cluster reports a
-	// newer admission than those that were found before.
+	// Request is the value that spec.resume must be set to. It changes when a cluster reports a newer admission than
+	// the admissions that were found before.
 	// +kubebuilder:validation:MaxLength=40
 	Request string `json:"request"`
-	// Clusters is how many keep an admission that the hub does not know.
+	// Clusters is how many clusters keep an admission that the hub does not have.
 	Clusters int32 `json:"clusters"`
-	// Revision is the highest of those admissions.
+	// Revision is the highest revision of these admissions.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
 }
 
-// AdoptsFirst tells whether what others installed is still to be taken over, before the
-// target is rolled out.
+// AdoptsFirst reports whether operators that others installed must still be taken over before the target is
+// rolled out.
 func (s *ManagedOperatorSpec) AdoptsFirst(status *ManagedOperatorStatus) bool {
 	return s.Adopt != nil && status.Adoption == nil
 }
 
-// AdoptionOutcome is the rollout that took over what others had installed.
+// AdoptionOutcome is the rollout that took over operators that others installed.
 type AdoptionOutcome struct {
 	// +kubebuilder:validation:MaxLength=253
 	Rollout string `json:"rollout"`
-	// EndedAt is when it had succeeded.
+	// EndedAt is when the rollout succeeded.
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
-	// Clusters is on how many it had succeeded then. On those without the operator
-	// there was nothing to take over.
+	// Clusters is on how many clusters it had succeeded then. On clusters without the operator there was nothing to
+	// take over.
 	// +optional
 	Clusters int32 `json:"clusters"`
 }

@@ -8,12 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OperatorBackup is a copy of the custom resources of one operator on one
-// cluster, in a store. It lives in the cluster's namespace on the hub. The
-// cluster's agent takes the backup, reads it back, and reports what is in it.
+// OperatorBackup is a copy of the custom resources of one operator on one cluster, in a store. It is in the cluster's
+// namespace on the hub. The cluster's agent takes the backup, reads it back, and reports its content.
 //
-// Its spec cannot be changed. Deleting an OperatorBackup leaves the backup in the
-// store; the agent removes both where the retention of the ManagedOperator says so.
+// Its spec cannot be changed. If an OperatorBackup is deleted, the backup stays in the store. The agent removes both
+// according to the retention of the ManagedOperator.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -43,15 +42,15 @@ type OperatorBackup struct {
 type BackupTrigger string
 
 const (
-	// BackupTriggerManual was asked for by a person. Retention does not remove it.
+	// BackupTriggerManual means that a person requested the backup. Retention does not remove it.
 	BackupTriggerManual BackupTrigger = "Manual"
-	// BackupTriggerUpgrade is taken before an upgrade, which waits for it.
+	// BackupTriggerUpgrade means that the backup is taken before an upgrade, which waits for it.
 	BackupTriggerUpgrade BackupTrigger = "Upgrade"
-	// BackupTriggerSchedule is taken because its time has come.
+	// BackupTriggerSchedule means that the backup is due by the schedule.
 	BackupTriggerSchedule BackupTrigger = "Schedule"
 )
 
-// OperatorBackupSpec says what is saved, and where.
+// OperatorBackupSpec defines what is saved, and where.
 //
 // +kubebuilder:validation:XValidation:rule="(self.trigger == 'Upgrade') == has(self.upgrade)",message="upgrade is set for the trigger Upgrade, and for no other"
 type OperatorBackupSpec struct {
@@ -70,9 +69,9 @@ type OperatorBackupSpec struct {
 	BackupSettings `json:",inline"`
 }
 
-// BackupUpgrade is an upgrade from one bundle to the next one of its path.
+// BackupUpgrade is an upgrade from one bundle to the next bundle of its path.
 type BackupUpgrade struct {
-	// Revision and Hash are those of the admission.
+	// Revision and Hash identify the admission.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
@@ -81,34 +80,31 @@ type BackupUpgrade struct {
 	// From is the bundle that is installed when the backup is taken.
 	// +kubebuilder:validation:MaxLength=253
 	From string `json:"from"`
-	// To is the bundle that is installed after it.
+	// To is the bundle that is installed after the backup.
 	// +kubebuilder:validation:MaxLength=253
 	To string `json:"to"`
 }
 
-// BackupSettings say where backups go, and how.
+// BackupSettings define where and how backups are stored.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.secrets) || (has(self.recipients) && size(self.recipients) > 0)",message="a backup with Secrets has to be encrypted: set recipients"
 type BackupSettings struct {
-	// Store is the URL of the folder that backups are written to, such as
-	// s3://bucket/prefix?region=eu-central-1 or file:///var/lib/bellwether/backups.
-	// The agent writes only to stores that its flag --backup-store allows. Empty:
-	// the first of them.
+	// Store is the URL of the folder that backups are written to, such as s3://bucket/prefix?region=eu-central-1 or
+	// file:///var/lib/bellwether/backups. The agent writes only to stores that its flag --backup-store allows. Empty
+	// means the first of them.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.startsWith('s3://') || self.startsWith('file:///')",message="store must be a URL that begins with s3:// or file:///"
 	// +optional
 	Store string `json:"store,omitempty"`
 
-	// CredentialsSecret names a Secret in the agent's namespace on its cluster with
-	// the keys accessKeyID and secretAccessKey, and optionally sessionToken. Empty:
-	// the credentials of the agent's environment.
+	// CredentialsSecret names a Secret in the agent's namespace on its cluster with the keys accessKeyID and
+	// secretAccessKey, and optionally sessionToken. Empty means the credentials of the agent's environment.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	CredentialsSecret string `json:"credentialsSecret,omitempty"`
 
-	// Recipients are the public keys of age (age1...) that backups are encrypted for.
-	// Empty: backups are not encrypted. No cluster needs the private keys; a restore
-	// does.
+	// Recipients are the public keys of age (age1...) that backups are encrypted for. If empty, backups are not
+	// encrypted. Clusters do not need the private keys; a restore does.
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +kubebuilder:validation:items:Pattern=`^age1[a-z0-9]+$`
@@ -116,58 +112,53 @@ type BackupSettings struct {
 	// +optional
 	Recipients []string `json:"recipients,omitempty"`
 
-	// MaxSize is how much of the store one backup may take. A larger one fails, and
-	// leaves nothing behind. Default 1Gi.
+	// MaxSize is the maximum size of one backup in the store. A larger backup fails and is removed from the store.
+	// Default 1Gi.
 	// +optional
 	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
 
-	// Secrets selects Secrets by their labels, in all namespaces, that are saved with
-	// the custom resources. Without it no Secret is ever saved. The backup has to be
-	// encrypted.
+	// Secrets selects Secrets by their labels, in all namespaces, that are saved with the custom resources. If it is
+	// not set, no Secret is saved. The backup must be encrypted.
 	// +optional
 	Secrets *metav1.LabelSelector `json:"secrets,omitempty"`
 }
 
-// BackupPolicy says when the custom resources of an operator are saved, and for
-// how long backups are kept.
+// BackupPolicy defines when the custom resources of an operator are saved, and how long backups are kept.
 type BackupPolicy struct {
 	BackupSettings `json:",inline"`
 
-	// BeforeUpgrade says before which upgrades a backup is taken. The upgrade waits
-	// until the backup was read back and is complete.
+	// BeforeUpgrade defines before which upgrades a backup is taken. The upgrade waits until the backup was read back
+	// and is complete.
 	// +kubebuilder:default=WhenNeeded
 	// +optional
 	BeforeUpgrade BeforeUpgrade `json:"beforeUpgrade,omitempty"`
 
-	// Schedule is when backups are taken besides that, in the format of cron: for
-	// example "0 3 * * *" or "@daily". The time zone is that of the agent, unless the
-	// schedule begins with CRON_TZ=, as in "CRON_TZ=Europe/Berlin 0 3 * * *".
+	// Schedule is when additional backups are taken, in the format of cron: for example "0 3 * * *" or "@daily". The
+	// time zone is the agent's, unless the schedule begins with CRON_TZ=, such as "CRON_TZ=Europe/Berlin 0 3 * * *".
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
 
-	// Retention says which backups are removed, those that people asked for excepted.
+	// Retention defines which backups are removed. Backups that people requested are never removed.
 	// +optional
 	Retention BackupRetention `json:"retention,omitempty"`
 }
 
-// BeforeUpgrade says before which upgrades a backup is taken.
+// BeforeUpgrade defines before which upgrades a backup is taken.
 //
 // +kubebuilder:validation:Enum=Never;WhenNeeded;Always
 type BeforeUpgrade string
 
 const (
-	// BeforeUpgradeNever takes none.
+	// BeforeUpgradeNever takes no backup before an upgrade.
 	BeforeUpgradeNever BeforeUpgrade = "Never"
-	// BeforeUpgradeWhenNeeded takes one unless the catalog says that the upgrade can
-	// be rolled back in place.
+	// BeforeUpgradeWhenNeeded takes a backup unless the catalog says that the upgrade can be rolled back in place.
 	BeforeUpgradeWhenNeeded BeforeUpgrade = "WhenNeeded"
-	// BeforeUpgradeAlways takes one before every upgrade.
+	// BeforeUpgradeAlways takes a backup before every upgrade.
 	BeforeUpgradeAlways BeforeUpgrade = "Always"
 )
 
-// BackupRetention says which backups are removed. The newest complete backup of
-// an operator is always kept.
+// BackupRetention defines which backups are removed. The newest complete backup of an operator is always kept.
 type BackupRetention struct {
 	// Keep is how many backups of an operator are kept on each cluster.
 	// +kubebuilder:default=5
@@ -176,13 +167,13 @@ type BackupRetention struct {
 	// +optional
 	Keep *int32 `json:"keep,omitempty"`
 
-	// MaxAge is when a backup is removed although there are no more than Keep.
+	// MaxAge is the age at which a backup is removed even if there are no more than Keep.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h')",message="maxAge must be at least 1h"
 	// +optional
 	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
 }
 
-// OperatorBackupStatus is what the agent reports of a backup.
+// OperatorBackupStatus is the agent's report about a backup.
 type OperatorBackupStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -198,7 +189,7 @@ type OperatorBackupStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Location is the URL of the folder that holds the backup.
+	// Location is the URL of the folder that has the backup.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Location string `json:"location,omitempty"`
@@ -210,7 +201,7 @@ type OperatorBackupStatus struct {
 	// +optional
 	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
 
-	// Bundle and Version are those of the operator that was installed.
+	// Bundle and Version are the bundle and version of the installed operator.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Bundle string `json:"bundle,omitempty"`
@@ -218,8 +209,7 @@ type OperatorBackupStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Objects is how many objects the backup holds, and Bytes how much of the store
-	// it takes.
+	// Objects is how many objects the backup has, and Bytes its size in the store.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
@@ -235,11 +225,11 @@ type OperatorBackupStatus struct {
 	// +optional
 	Manifest string `json:"manifest,omitempty"`
 
-	// Encrypted says that an identity is needed to read the backup.
+	// Encrypted is true if an identity is needed to read the backup.
 	// +optional
 	Encrypted bool `json:"encrypted,omitempty"`
 
-	// Resources are counted one by one: the first 100 of them.
+	// Resources counts the objects of each resource: the first 100 resources.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=100
@@ -249,7 +239,7 @@ type OperatorBackupStatus struct {
 
 // BackedUpResource is a resource in a backup.
 type BackedUpResource struct {
-	// Name is the plural and the group, as in echoservers.echo.example.com.
+	// Name is the plural and the group, such as echoservers.echo.example.com.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// Version is the storage version, in which the objects were saved.

@@ -24,28 +24,27 @@ type OperatorCatalog struct {
 	Status OperatorCatalogStatus `json:"status,omitempty"`
 }
 
-// OperatorCatalogSpec says where the catalog is, whose word counts for it, and
-// which of its versions nobody may be brought to.
+// OperatorCatalogSpec defines where the catalog is, which signatures it needs, and which of its versions are blocked.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.verification) || has(self.source.image)",message="verification needs source.image: only an image in a registry has signatures"
 type OperatorCatalogSpec struct {
 	Source CatalogSource `json:"source"`
 
-	// PollInterval is how often a tag or a directory is looked at again. A
-	// reference by digest is read once. At least 5s; default 1m.
+	// PollInterval is how often a tag or a directory is read again. A reference by digest is read once. At least 5s;
+	// default 1m.
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s')",message="pollInterval must be at least 5s"
 	// +optional
 	PollInterval *metav1.Duration `json:"pollInterval,omitempty"`
 
-	// Verification makes the hub and every agent refuse a catalog that is not
-	// signed. Without it signatures are not looked at.
+	// Verification makes the hub and every agent refuse a catalog without a valid signature. If it is not set,
+	// signatures are ignored.
 	// +optional
 	Verification *CatalogVerification `json:"verification,omitempty"`
 
-	// Blocks take effect at once, on clusters that are on their way as well:
-	// nobody is brought to a blocked version, nor through one. Who runs it stays
-	// there until there is a version to go on to.
+	// Blocks take effect at once, also on clusters that are being upgraded: no cluster is upgraded to a blocked
+	// version, nor through one. A cluster that runs a blocked version keeps it until there is a version to
+	// upgrade to.
 	// +listType=map
 	// +listMapKey=package
 	// +listMapKey=version
@@ -54,12 +53,11 @@ type OperatorCatalogSpec struct {
 	Blocks []VersionBlock `json:"blocks,omitempty"`
 }
 
-// CatalogVerification says which signatures a catalog must have.
+// CatalogVerification defines which signatures a catalog must have.
 type CatalogVerification struct {
-	// PublicKeys are ECDSA P-256 or Ed25519 keys in PEM, as `bellwether catalog
-	// keygen` and `cosign generate-key-pair` write them. A signature by one of
-	// them is enough, so that keys can be exchanged: add the new one, sign with
-	// it, remove the old one.
+	// PublicKeys are ECDSA P-256 or Ed25519 keys in PEM, in the format of `bellwether catalog keygen` and `cosign
+	// generate-key-pair`. A signature by one of them is enough, so that keys can be replaced: add the new key, sign
+	// with it, and remove the old key.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
@@ -68,7 +66,7 @@ type CatalogVerification struct {
 	PublicKeys []string `json:"publicKeys"`
 }
 
-// VersionBlock says that nobody may be brought to a version, and why.
+// VersionBlock prevents upgrades to a version, with the reason.
 type VersionBlock struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -77,26 +75,23 @@ type VersionBlock struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
-	// Reason is shown to everybody who runs the version or asks for it.
+	// Reason is shown to users who run the version or request it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Reason string `json:"reason"`
-	// Expires is the day, such as 2026-12-31, on which somebody has to look at the
-	// block again. From then on (UTC) it is reported, and stays in force: nothing is
-	// unblocked by the clock.
+	// Expires is the day, such as 2026-12-31, on which a person must review the block. From that day on (UTC) it is
+	// reported, and stays in force: a block is never removed automatically.
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 	// +kubebuilder:validation:MaxLength=10
 	// +optional
 	Expires string `json:"expires,omitempty"`
-	// Instead is the version that clusters should go to; empty means whatever the
-	// channel offers.
+	// Instead is the version that clusters should go to; empty means any version that the channel offers.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Instead string `json:"instead,omitempty"`
 }
 
-// CatalogSource is where a file-based catalog is read from: exactly one of an
-// OCI image and a directory.
+// CatalogSource is where a file-based catalog is read from: either an OCI image or a directory.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.image) != has(self.directory)",message="set exactly one of image and directory"
 // +kubebuilder:validation:XValidation:rule="!has(self.pullSecret) || has(self.image)",message="pullSecret needs image"
@@ -108,8 +103,8 @@ type CatalogSource struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Directory is an absolute path that the hub and every agent can read. For
-	// tests and for agents hosted beside the hub.
+	// Directory is an absolute path that the hub and every agent can read. It is for tests and for agents that run
+	// next to the hub.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="directory must be an absolute path"
@@ -120,39 +115,36 @@ type CatalogSource struct {
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 
-	// PullSecret names a Secret of type kubernetes.io/dockerconfigjson with which
-	// the catalog and its bundles are read. The hub takes it from the
-	// OperatorCatalog's namespace, and an agent from its own namespace on its
-	// cluster; either has to be allowed to read it. No other login is used then.
-	// Empty: that of the hub and of the agent themselves, if they have one.
+	// PullSecret names a Secret of type kubernetes.io/dockerconfigjson with which the catalog and its bundles are
+	// read. The hub reads it from the OperatorCatalog's namespace, and an agent from its own namespace on its
+	// cluster; both need the permission to read it. No other login is used then. If empty, the hub and the agent use
+	// their own logins, if they have any.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	PullSecret string `json:"pullSecret,omitempty"`
 }
 
-// OperatorCatalogStatus is what the hub read.
+// OperatorCatalogStatus describes the catalog that the hub read.
 type OperatorCatalogStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready, Reconciling, Stalled; BlockedVersionInUse while clusters
-	// run a version that is blocked.
+	// Conditions: Ready, Reconciling, Stalled, and BlockedVersionInUse while clusters run a blocked version.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Digest of the catalog that is in use, "sha256:" and hex. A catalog that
-	// cannot be read, contradicts itself, lacks a signature or would strand a
-	// cluster never replaces a good one.
+	// Digest of the catalog that is in use, "sha256:" and hex. A catalog that cannot be read, contradicts itself,
+	// lacks a signature or has no upgrade path for a cluster never replaces a good catalog.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// Source is where Digest was read from: the spec's source, unless that was
-	// changed to one that is not good.
+	// Source is where Digest was read from: the source in the spec, unless that was changed to a source with an
+	// invalid catalog.
 	// +optional
 	Source *CatalogSource `json:"source,omitempty"`
 
@@ -163,16 +155,15 @@ type OperatorCatalogStatus struct {
 	// +optional
 	PackageCount int32 `json:"packageCount"`
 
-	// Packages in name order; the first 500 of them.
+	// Packages are sorted by name; the first 500.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=500
 	// +optional
 	Packages []CatalogPackage `json:"packages,omitempty"`
 
-	// BlockedVersions are the blocks in force, those with the most clusters
-	// first: all of spec.blocks, and those that the catalog itself has on packages
-	// that a ManagedOperator uses. The first 100 of them.
+	// BlockedVersions are the blocks in force, the blocks with the most clusters first: all of spec.blocks, and the
+	// blocks of the catalog itself on packages that a ManagedOperator uses. The first 100 of them.
 	// +listType=map
 	// +listMapKey=package
 	// +listMapKey=version
@@ -189,34 +180,34 @@ type BlockOrigin string
 const (
 	// BlockFromSpec is a block in the OperatorCatalog's spec.
 	BlockFromSpec BlockOrigin = "Spec"
-	// BlockFromCatalog is a block that the published catalog carries.
+	// BlockFromCatalog is a block in the published catalog.
 	BlockFromCatalog BlockOrigin = "Catalog"
 )
 
-// BlockedVersion is a block in force, and whom it concerns.
+// BlockedVersion is a block in force, with the clusters that it affects.
 type BlockedVersion struct {
 	VersionBlock `json:",inline"`
 
-	// Origin is where the block is to be lifted.
+	// Origin is where the block can be removed.
 	Origin BlockOrigin `json:"origin"`
-	// Expired says that the day has come to look at the block in spec.blocks again.
+	// Expired is true if a person must review the block in spec.blocks, because its day has come.
 	// +optional
 	Expired bool `json:"expired,omitempty"`
 	// Clusters is how many clusters run the version.
 	Clusters int32 `json:"clusters"`
-	// ClusterNames are the first 20 of them, by name.
+	// ClusterNames are the first 20 of these clusters, by name.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
-	// Proposal is what those who run it can do.
+	// Proposal is what the clusters that run the version can do.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Proposal string `json:"proposal,omitempty"`
 }
 
-// CatalogPackage sums up one package of a catalog.
+// CatalogPackage summarizes one package of a catalog.
 type CatalogPackage struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -229,14 +220,14 @@ type CatalogPackage struct {
 	// +optional
 	Channels []CatalogChannel `json:"channels,omitempty"`
 
-	// Versions of a package that a ManagedOperator uses, the newest first: those
-	// that clusters run, and the newest of the others.
+	// Versions are set only for a package that a ManagedOperator uses, the newest first: the versions that clusters
+	// run, and the newest of the other versions.
 	// +listType=map
 	// +listMapKey=bundle
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	Versions []CatalogVersion `json:"versions,omitempty"`
-	// OmittedVersions is how many versions there are besides.
+	// OmittedVersions is how many further versions there are.
 	// +optional
 	OmittedVersions int32 `json:"omittedVersions,omitempty"`
 }
@@ -249,38 +240,38 @@ type CatalogVersion struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Clusters is how many clusters run it.
+	// Clusters is how many clusters run the version.
 	Clusters int32 `json:"clusters"`
-	// Absent says that clusters run it although the catalog does not have it.
+	// Absent is true if clusters run the version although the catalog does not have it.
 	// +optional
 	Absent bool `json:"absent,omitempty"`
-	// Blocked is why it is blocked; empty where it is not.
+	// Blocked is why the version is blocked; empty if it is not blocked.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Blocked string `json:"blocked,omitempty"`
-	// Deprecated is the catalog's word against it; empty where there is none.
+	// Deprecated is the catalog's deprecation message for the version; empty if there is none.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Deprecated string `json:"deprecated,omitempty"`
-	// EndOfSupport is the last day on which the version is supported, as the catalog
-	// says; empty where it does not.
+	// EndOfSupport is the last day on which the version is supported, according to the catalog; empty if the catalog
+	// does not have it.
 	// +kubebuilder:validation:MaxLength=10
 	// +optional
 	EndOfSupport string `json:"endOfSupport,omitempty"`
-	// SupportedKubernetes are the versions of Kubernetes that it is supported on, as the
-	// catalog says. Absent where it does not.
+	// SupportedKubernetes are the versions of Kubernetes that the version supports, according to the catalog. Absent
+	// if the catalog does not have them.
 	// +optional
 	SupportedKubernetes *KubernetesRange `json:"supportedKubernetes,omitempty"`
-	// Rollbacks say how one gets back from it to the versions before.
+	// Rollbacks describe the rollbacks from this version to previous versions.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4
 	// +optional
 	Rollbacks []CatalogRollback `json:"rollbacks,omitempty"`
 }
 
-// CatalogRollback is the way back along one edge of the upgrade graph.
+// CatalogRollback is the rollback of one edge of the upgrade graph.
 type CatalogRollback struct {
-	// From is the bundle before, to which the way back leads.
+	// From is the previous bundle, which the rollback goes to.
 	// +kubebuilder:validation:MaxLength=253
 	From string `json:"from"`
 	// Class is in-place, needs-backup or one-way.
@@ -291,7 +282,7 @@ type CatalogRollback struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// CatalogChannel sums up one channel of a package.
+// CatalogChannel summarizes one channel of a package.
 type CatalogChannel struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`

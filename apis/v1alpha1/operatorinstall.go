@@ -5,9 +5,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OperatorInstall is one operator on one cluster. It lives in the cluster's
-// namespace on the hub: the rollout writes its spec, the cluster's agent its
-// status.
+// OperatorInstall is one operator on one cluster. It is in the cluster's namespace on the hub. The rollout writes its
+// spec, and the cluster's agent writes its status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,7 +27,7 @@ type OperatorInstall struct {
 	Status OperatorInstallStatus `json:"status,omitempty"`
 }
 
-// OperatorInstallSpec is what the hub wants on this cluster.
+// OperatorInstallSpec is the desired state of the operator on this cluster.
 type OperatorInstallSpec struct {
 	// Operator names the ManagedOperator.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="operator cannot be changed"
@@ -39,13 +38,12 @@ type OperatorInstallSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cluster cannot be changed"
 	Cluster string `json:"cluster"`
 
-	// Admission is the release that this cluster was admitted to. Without one
-	// the agent does nothing.
+	// Admission is the release that this cluster was admitted to. Without an admission, the agent does nothing.
 	// +optional
 	Admission *Admission `json:"admission,omitempty"`
 
-	// Blocks in force on the operator's catalog: the agent goes neither to such a
-	// version nor through one, whatever the admission's catalog says.
+	// Blocks in force on the operator's catalog: the agent upgrades neither to such a version nor through one,
+	// whatever the admission's catalog has.
 	// +listType=map
 	// +listMapKey=package
 	// +listMapKey=version
@@ -53,15 +51,15 @@ type OperatorInstallSpec struct {
 	// +optional
 	Blocks []VersionBlock `json:"blocks,omitempty"`
 
-	// Holds are those of the ManagedOperator. The agent keeps them on its cluster, from
-	// where a hub that has lost its objects gets them back.
+	// Holds are the holds of the ManagedOperator. The agent keeps them on its cluster. A hub that has lost its
+	// objects restores them from there.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
 	Holds []VersionHold `json:"holds,omitempty"`
 
-	// Drift says what the agent does where what is installed differs from the
-	// release as it is configured. Empty means Report.
+	// Drift is what the agent does if the installed objects differ from the release with its settings. Empty
+	// means Report.
 	// +optional
 	Drift DriftPolicy `json:"drift,omitempty"`
 
@@ -69,32 +67,29 @@ type OperatorInstallSpec struct {
 	// +optional
 	RemovalPolicy RemovalPolicy `json:"removalPolicy,omitempty"`
 
-	// Services of the operator that are probed on this cluster: those of its
-	// OperatorSLO. Only the hub's slo controller writes them.
+	// Services of the operator that are probed on this cluster, from its OperatorSLO. Only the hub's slo controller
+	// writes them.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Services []ProbedService `json:"services,omitempty"`
 
-	// Monitor asks for a PodMonitor of the operator's pods on this cluster, as
-	// its OperatorSLO does. Only the hub's slo controller writes it.
+	// Monitor creates a PodMonitor of the operator's pods on this cluster, from its OperatorSLO. Only the hub's slo
+	// controller writes it.
 	// +optional
 	Monitor *PodMetrics `json:"monitor,omitempty"`
 
-	// Backup says when the agent saves the operator's custom resources, as the
-	// ManagedOperator does.
+	// Backup defines when the agent saves the operator's custom resources, from the ManagedOperator.
 	// +optional
 	Backup *BackupPolicy `json:"backup,omitempty"`
 
-	// StorageMigration asks the agent to have the operator's custom resources stored
-	// anew where their storage version has changed. Without it the agent leaves them
-	// as they are.
+	// StorageMigration makes the agent write the operator's custom resources again if their storage version has
+	// changed. If it is not set, the agent does not change them.
 	// +optional
 	StorageMigration *StorageMigration `json:"storageMigration,omitempty"`
 
-	// Jobs that the agent is to run for a rollout, where the cluster's owner allows
-	// them.
+	// Jobs that the agent runs for a rollout, if the cluster's owner allows them.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=12
@@ -110,19 +105,19 @@ type OperatorReference struct {
 	Name string `json:"name"`
 }
 
-// MaxRevision is the largest revision of a rollout. The names of rollouts have room for its digits.
+// MaxRevision is the largest revision of a rollout, because the names of rollouts are limited in length.
 const MaxRevision = 999_999_999_999
 
-// Admission is a rollout's stamp: this cluster may go to this release.
+// Admission is the permission of a rollout: this cluster may be changed to this release.
 type Admission struct {
-	// Rollout is the name of the OperatorRollout that admitted it.
+	// Rollout is the name of the OperatorRollout that admitted the cluster.
 	// +kubebuilder:validation:MaxLength=63
 	Rollout string `json:"rollout"`
 	// RolloutUID is the UID of that OperatorRollout.
 	// +kubebuilder:validation:MaxLength=63
 	RolloutUID string `json:"rolloutUID"`
-	// Revision of that OperatorRollout. The agent refuses a stamp with a lower
-	// revision than the last one it acted on.
+	// Revision of that OperatorRollout. The agent refuses an admission with a lower revision than the last admission
+	// it acted on.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
@@ -131,8 +126,7 @@ type Admission struct {
 	// Hash identifies the release.
 	// +kubebuilder:validation:MaxLength=64
 	Hash string `json:"hash"`
-	// AdmittedAt is the hub's time of admission, from which the wave's deadline
-	// is counted.
+	// AdmittedAt is the hub's time of admission, at which the wave's deadline begins.
 	AdmittedAt metav1.Time `json:"admittedAt"`
 	// Attempt is the rollout's spec.retries at the time of this admission.
 	// +optional
@@ -142,24 +136,24 @@ type Admission struct {
 
 	Release Release `json:"release"`
 
-	// Rollback says that going back to an older version is intended. Without it the
-	// agent goes to no version that the catalog has no upgrade path to.
+	// Rollback permits a rollback to an older version. If it is not set, the agent installs only versions that the
+	// catalog has an upgrade path to.
 	// +optional
 	Rollback *AdmissionRollback `json:"rollback,omitempty"`
 
-	// Previous is the release that the cluster ran when it was admitted, which a
-	// rollback takes it back to. It is absent where nothing was installed.
+	// Previous is the release that the cluster ran when it was admitted. A rollback returns the cluster to it. It is
+	// absent if the operator was not installed.
 	// +optional
 	Previous *PreviousRelease `json:"previous,omitempty"`
 
-	// Recovered says that the hub found the admission on the cluster. It was given by an
-	// OperatorRollout that this hub does not have.
+	// Recovered is true if the hub found the admission on the cluster. It was given by an OperatorRollout that this
+	// hub does not have.
 	// +optional
 	Recovered bool `json:"recovered,omitempty"`
 }
 
-// KeptAdmission is what a cluster keeps of an operator that runs on it: the admission
-// that its agent acted on last, and the holds that were in force.
+// KeptAdmission is the record that a cluster keeps of an operator that runs on it: the admission that its agent acted
+// on last, and the holds that were in force.
 type KeptAdmission struct {
 	Admission Admission `json:"admission"`
 	// +kubebuilder:validation:MaxItems=20
@@ -168,16 +162,15 @@ type KeptAdmission struct {
 	Holds []VersionHold `json:"holds,omitempty"`
 }
 
-// AdmissionRollback permits an agent to go back to an older version.
+// AdmissionRollback permits an agent to roll back to an older version.
 type AdmissionRollback struct {
-	// Force goes back although custom resources may lose data for which there is no
-	// backup.
+	// Force permits the rollback although custom resources may lose data for which there is no backup.
 	// +optional
 	Force bool `json:"force,omitempty"`
 }
 
-// PreviousRelease is what a cluster ran before: a release without its package and
-// its catalog, which are those of the release that came after it.
+// PreviousRelease is the release that a cluster ran before, without its package and its catalog, which are the same
+// as in the release after it.
 type PreviousRelease struct {
 	// +kubebuilder:validation:MaxLength=63
 	Channel string `json:"channel"`
@@ -186,13 +179,13 @@ type PreviousRelease struct {
 	// Bundle is the name of the bundle, which is the name of its CSV.
 	// +kubebuilder:validation:MaxLength=253
 	Bundle string `json:"bundle"`
-	// Install settings; absent where they are those of the release that came after it.
+	// Install settings; absent if they are the same as in the release after it.
 	// +optional
 	Install *InstallSettings `json:"install,omitempty"`
 }
 
-// OperatorInstallStatus is what the agent observed on its cluster. It means the
-// same whatever installs the operator there; the details of that are apart.
+// OperatorInstallStatus is what the agent observed on its cluster. Its fields have the same meaning for every engine;
+// details of an engine are in separate fields.
 type OperatorInstallStatus struct {
 	// ObservedGeneration is the generation of the spec that the observation was
 	// made for.
@@ -210,25 +203,22 @@ type OperatorInstallStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedRevision is the revision of the newest admission stamp that the
-	// agent acted on.
+	// ObservedRevision is the revision of the newest admission that the agent acted on.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=999999999999
 	ObservedRevision int64 `json:"observedRevision,omitempty"`
 
-	// Kept is what the cluster keeps of the operator, where that is newer than
-	// spec.admission or there is none: the hub, or its etcd, was lost. The hub goes
-	// on from it.
+	// Kept is the record that the cluster keeps of the operator, if it is newer than spec.admission or spec.admission
+	// is missing, because the hub or its etcd was lost. The hub continues from it.
 	// +optional
 	Kept *KeptAdmission `json:"kept,omitempty"`
 
-	// Adopted says what others had installed before the agent took it over; absent where
-	// it took nothing over.
+	// Adopted describes the Subscription that the agent took over; absent if it took over none.
 	// +optional
 	Adopted *AdoptedSubscription `json:"adopted,omitempty"`
 
-	// Installed is the version that is on the cluster, whether it works or not.
+	// Installed is the installed version, whether it works or not.
 	// +optional
 	Installed *InstalledVersion `json:"installed,omitempty"`
 
@@ -247,19 +237,18 @@ type OperatorInstallStatus struct {
 	// +optional
 	Path []string `json:"path,omitempty"`
 
-	// Problems are why pods of the operator are not available, the likeliest cause first: the
-	// first 8. They are read from the pods, not from their logs.
+	// Problems are why pods of the operator are not available, the likeliest cause first: the first 8. They are read
+	// from the pods, not from their logs.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	Problems []WorkloadProblem `json:"problems,omitempty"`
 
-	// Correction is what the agent put back last; absent where that was never needed.
+	// Correction describes the last correction of the agent; absent if no correction was needed.
 	// +optional
 	Correction *DriftCorrection `json:"correction,omitempty"`
 
-	// StorageMigrations say how far the agent has stored custom resources anew, for
-	// each definition that needed it.
+	// StorageMigrations are the progress of storage migrations, for each definition that needed one.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=resource
@@ -273,12 +262,12 @@ type OperatorInstallStatus struct {
 	// +optional
 	Jobs []JobResult `json:"jobs,omitempty"`
 
-	// OLM holds the details of an operator that OLM v0 installs.
+	// OLM has the details of an operator that OLM v0 installs.
 	// +optional
 	OLM *OLMStatus `json:"olm,omitempty"`
 }
 
-// The reasons of problems. FailedCreate and CrashLoopBackOff are spelled as Kubernetes spells them.
+// The reasons of problems. FailedCreate and CrashLoopBackOff are spelled as in Kubernetes.
 const (
 	ProblemCrashLoopBackOff  = "CrashLoopBackOff"
 	ProblemImagePull         = "ImagePull"
@@ -287,17 +276,17 @@ const (
 	ProblemContainerNotReady = "ContainerNotReady"
 	ProblemUnschedulable     = "Unschedulable"
 	ProblemFailedCreate      = "FailedCreate"
-	// ProblemPodsNotRead says that the pods could not be read, so that the cause is not known.
+	// ProblemPodsNotRead means that the pods could not be read, so that the cause is not known.
 	ProblemPodsNotRead = "PodsNotRead"
 )
 
-// WorkloadProblem is a cause for which pods of a Deployment are not available.
+// WorkloadProblem is a cause why pods of a Deployment are not available.
 type WorkloadProblem struct {
 	// Deployment in the operator's namespace.
 	// +kubebuilder:validation:MaxLength=253
 	Deployment string `json:"deployment"`
 
-	// Container that it concerns; absent where that is the whole pod.
+	// Container that has the problem; absent if the whole pod has it.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Container string `json:"container,omitempty"`
@@ -307,33 +296,32 @@ type WorkloadProblem struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
 
-	// Message has what Kubernetes says of it: the quota that is exceeded, the image, how the container
-	// ended, the probe that does not succeed.
+	// Message has the details from Kubernetes: the exceeded quota, the image, how the container ended, the probe that
+	// does not succeed.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Pods is how many pods have it; absent where none was made.
+	// Pods is how many pods have the problem; absent if no pod was created.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Pods int32 `json:"pods,omitempty"`
 }
 
-// DriftCorrection counts how often the agent put fields back. Once it has done so
-// five times within an hour it stops until the hour is over, because something else
-// keeps changing them.
+// DriftCorrection counts how often the agent corrected fields. After five corrections within an hour it stops until
+// the hour is over, because another program keeps changing the fields.
 type DriftCorrection struct {
-	// Fields that were put back last: the first three.
+	// Fields that were corrected last: the first three.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:MaxLength=600
 	Fields []string `json:"fields"`
-	// Count is how often fields were put back since FirstTime.
+	// Count is how often fields were corrected since FirstTime.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Count int32 `json:"count"`
-	// FirstTime and LastTime are those of the first and of the last correction.
+	// FirstTime and LastTime are the times of the first and the last correction.
 	FirstTime metav1.Time `json:"firstTime"`
 	LastTime  metav1.Time `json:"lastTime"`
 }
@@ -348,14 +336,14 @@ type InstalledVersion struct {
 	Version string `json:"version,omitempty"`
 }
 
-// AdoptedSubscription is a Subscription of OLM as it was before it was adopted. The
-// whole spec is recorded in an annotation of the Subscription.
+// AdoptedSubscription is a Subscription of OLM before it was adopted. An annotation of the Subscription has the
+// whole spec.
 type AdoptedSubscription struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Since is when it was adopted.
+	// Since is when the Subscription was adopted.
 	Since metav1.Time `json:"since"`
-	// Bundle is the CSV that was installed then.
+	// Bundle is the CSV that was installed at that time.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Bundle string `json:"bundle,omitempty"`
@@ -375,7 +363,7 @@ type AdoptedSubscription struct {
 	Approval string `json:"approval,omitempty"`
 }
 
-// BundleRoute says how OLM gets a bundle's content.
+// BundleRoute is how OLM gets a bundle's content.
 //
 // +kubebuilder:validation:Enum=Inline;Unpack
 type BundleRoute string
@@ -394,22 +382,21 @@ type OLMStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	CatalogSource string `json:"catalogSource,omitempty"`
-	// ViewAddress is where the agent serves the catalog view.
+	// ViewAddress is the address of the catalog view.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ViewAddress string `json:"viewAddress,omitempty"`
-	// Route says how OLM gets the content of the next bundle.
+	// Route is how OLM gets the content of the next bundle.
 	// +optional
 	Route BundleRoute `json:"route,omitempty"`
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Subscription string `json:"subscription,omitempty"`
-	// InstallPlan is the newest one.
+	// InstallPlan is the newest InstallPlan.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	InstallPlan string `json:"installPlan,omitempty"`
-	// CSVPhase is the phase of the installed ClusterServiceVersion, as OLM reports
-	// it.
+	// CSVPhase is the phase of the installed ClusterServiceVersion in OLM.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	CSVPhase string `json:"csvPhase,omitempty"`

@@ -5,12 +5,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OperatorRollout is one change of one operator across the fleet. Its plan is
-// frozen; only paused, abort, retries, approvals, overrides, windowOverride and
-// blocked can be changed.
+// OperatorRollout is one change of one operator across the fleet. Its plan is frozen; only paused, abort, retries,
+// approvals, overrides, windowOverride and blocked can be changed.
 //
-// Which cluster is in which wave is on the labels of the OperatorInstalls
-// (bellwether.dev/rollout and bellwether.dev/wave), never in this object.
+// The wave of each cluster is in the labels of its OperatorInstall (bellwether.dev/rollout and bellwether.dev/wave),
+// and not in this object.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -34,9 +33,8 @@ type OperatorRollout struct {
 	Status OperatorRolloutStatus `json:"status,omitempty"`
 }
 
-// OperatorRolloutSpec is the frozen plan, what a person may change (paused,
-// abort, retries, approvals, overrides), and why the version is blocked, which the
-// hub writes.
+// OperatorRolloutSpec has the frozen plan, the fields that a person may change (paused, abort, retries, approvals,
+// overrides), and the reason why the version is blocked, which the hub writes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort)",message="an aborted rollout stays aborted: change the ManagedOperator to start another one"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.retries) || oldSelf.retries == 0 || has(self.retries)",message="retries can only be raised, not removed"
@@ -56,12 +54,12 @@ type OperatorRolloutSpec struct {
 	// +kubebuilder:validation:Maximum=999999999999
 	Revision int64 `json:"revision"`
 
-	// Release is what is rolled out.
+	// Release is the release that is rolled out.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="release cannot be changed: change the ManagedOperator, which starts another rollout"
 	Release Release `json:"release"`
 
-	// Requirements are what the release needs of a cluster. Absent where that was not
-	// read, as in a rollback.
+	// Requirements are what the release needs from a cluster. Absent if they were not read, for instance in
+	// a rollback.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="requirements cannot be changed"
 	// +optional
 	Requirements *ReleaseRequirements `json:"requirements,omitempty"`
@@ -81,50 +79,48 @@ type OperatorRolloutSpec struct {
 	// +optional
 	Restart string `json:"restart,omitempty"`
 
-	// Resumed is the highest revision of admissions found on clusters that a person has
-	// agreed to go on from. While a cluster has a higher one, no cluster is admitted.
+	// Resumed is the highest revision of admissions found on clusters that a person has agreed to continue from.
+	// While a cluster has a higher revision, no cluster is admitted.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="resumed cannot be changed: resume the ManagedOperator"
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=999999999999
 	Resumed int64 `json:"resumed,omitempty"`
 
-	// Paused stops admission; what was admitted finishes.
+	// Paused stops admission; admitted clusters finish.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// PausedReason is why.
+	// PausedReason is why the rollout is paused.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	PausedReason string `json:"pausedReason,omitempty"`
 
-	// Abort ends the rollout for good; what was admitted finishes.
+	// Abort ends the rollout permanently; admitted clusters finish.
 	// +optional
 	Abort *RolloutAbort `json:"abort,omitempty"`
 
-	// Retries is raised to have the clusters that failed admitted again: one that
-	// failed is admitted anew, with a new deadline, while the attempt in its
-	// admission is lower than this.
+	// Retries is raised to admit failed clusters again: a failed cluster is admitted again, with a new deadline,
+	// while the attempt in its admission is lower than retries.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="retries can only be raised"
 	// +optional
 	Retries int64 `json:"retries,omitempty"`
 
-	// Blocked is why the version is blocked; empty where it is not. The hub keeps
-	// it in line with the blocks on the catalog. While it is set nothing is
-	// admitted; what was admitted and did not begin yet does not begin.
+	// Blocked is why the version is blocked; empty if it is not blocked. The hub keeps it consistent with the
+	// blocks on the catalog. While it is set, no cluster is admitted, and admitted clusters that have not begun do
+	// not begin.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Blocked string `json:"blocked,omitempty"`
 
-	// Rollback says that this rollout takes clusters back to what they ran before
-	// another rollout.
+	// Rollback is set if this rollout rolls clusters back to the release that they ran before another rollout.
 	// +kubebuilder:validation:XValidation:rule="self.of == oldSelf.of && self.uid == oldSelf.uid",message="the rollout that is rolled back cannot be changed"
 	// +optional
 	Rollback *RolloutRollback `json:"rollback,omitempty"`
 
-	// Approvals given for waves with an approval gate. Who adds one needs the
-	// verb approve on this rollout.
+	// Approvals given for waves with an approval gate. A user who adds an approval needs the verb approve on
+	// this rollout.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=wave
@@ -132,8 +128,8 @@ type OperatorRolloutSpec struct {
 	// +optional
 	Approvals []Approval `json:"approvals,omitempty"`
 
-	// Overrides of gates that failed or have no verdict. Who adds one needs the verb
-	// override on this rollout. They do not replace approvals.
+	// Overrides of gates that failed or have no verdict. A user who adds an override needs the verb override on this
+	// rollout. Overrides do not replace approvals.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=wave
@@ -141,35 +137,32 @@ type OperatorRolloutSpec struct {
 	// +optional
 	Overrides []GateOverride `json:"overrides,omitempty"`
 
-	// WindowOverride lets this rollout admit clusters while ChangeWindows are
-	// closed. Who sets, changes or removes it needs the verb override on this
-	// rollout.
+	// WindowOverride lets this rollout admit clusters while ChangeWindows are closed. A user who sets, changes or
+	// removes it needs the verb override on this rollout.
 	// +optional
 	WindowOverride *WindowOverride `json:"windowOverride,omitempty"`
 }
 
-// Release is one version of one operator with the settings it is installed
-// with.
+// Release is one version of one operator with its install settings.
 type Release struct {
 	// +kubebuilder:validation:MaxLength=63
 	Package string `json:"package"`
 	// +kubebuilder:validation:MaxLength=63
 	Channel string `json:"channel"`
-	// Version is empty with AsInstalled, and so is Bundle.
+	// Version and Bundle are empty if AsInstalled is set.
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
 	// Bundle is the name of the bundle, which is the name of its CSV.
 	// +kubebuilder:validation:MaxLength=253
 	Bundle string `json:"bundle"`
-	// Catalog that holds the bundle and the path to it.
+	// Catalog has the bundle and the upgrade path to it.
 	Catalog CatalogPin      `json:"catalog"`
 	Install InstallSettings `json:"install"`
-	// Adopt is spec.adopt of the ManagedOperator. Absent: what others installed is
-	// refused.
+	// Adopt is spec.adopt of the ManagedOperator. If it is absent, operators that others installed are refused.
 	// +optional
 	Adopt *OperatorAdoption `json:"adopt,omitempty"`
-	// AsInstalled takes over what others installed in the version that a cluster
-	// has, and goes no further. Where nothing is installed it installs nothing.
+	// AsInstalled takes over operators that others installed, in the version that each cluster has, and does not
+	// upgrade them. On a cluster without the operator, it installs nothing.
 	// +optional
 	AsInstalled bool `json:"asInstalled,omitempty"`
 }
@@ -180,8 +173,7 @@ type CatalogPin struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:MinLength=1
 	Digest string `json:"digest"`
-	// PublicKeys with one of which the catalog must be signed, in PEM; none: it
-	// need not be.
+	// PublicKeys, in PEM: the catalog must be signed by one of these keys. Empty means that no signature is required.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=2048
@@ -194,56 +186,52 @@ type RolloutAbort struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason"`
-	// Superseded is true where a newer target was the reason.
+	// Superseded is true if the reason is a newer target.
 	// +optional
 	Superseded bool `json:"superseded,omitempty"`
-	// Rollback asks for the clusters that the rollout admitted to be taken back to
-	// what they ran before. The version is held for the operator.
+	// Rollback rolls the clusters that the rollout admitted back to their previous release. The version is held for
+	// the operator.
 	// +optional
 	Rollback *RollbackRequest `json:"rollback,omitempty"`
 }
 
-// RollbackRequest is what a person allows a rollback to do.
+// RollbackRequest defines what a rollback may do.
 type RollbackRequest struct {
-	// Force goes back although custom resources may lose data for which there is no
-	// backup.
+	// Force permits the rollback although custom resources may lose data for which there is no backup.
 	// +optional
 	Force bool `json:"force,omitempty"`
 }
 
-// RolloutRollback is what makes a rollout a rollback.
+// RolloutRollback is the part of a rollout that makes it a rollback.
 type RolloutRollback struct {
-	// Of is the name of the rollout that is rolled back, and UID its UID. Only
-	// clusters that it admitted are taken back, each to the release that it ran
-	// before.
+	// Of is the name of the rollout that is rolled back, and UID its UID. Only clusters that it admitted are rolled
+	// back, each to its previous release.
 	// +kubebuilder:validation:MaxLength=63
 	Of string `json:"of"`
 	// +kubebuilder:validation:MaxLength=63
 	UID string `json:"uid"`
-	// Version that is gone back from.
+	// Version is the version that is rolled back.
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
-	// Reason is why.
+	// Reason is why it is rolled back.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason"`
-	// Automatic is true where the rollout's failure policy asked for it, and not a
-	// person.
+	// Automatic is true if the rollout's failure policy requested the rollback, and false if a person did.
 	// +optional
 	Automatic bool `json:"automatic,omitempty"`
-	// Force goes back although custom resources may lose data for which there is no
-	// backup.
+	// Force permits the rollback although custom resources may lose data for which there is no backup.
 	// +optional
 	Force bool `json:"force,omitempty"`
 }
 
-// Approval is one person's word that a wave may start.
+// Approval is the decision of a person that a wave may start.
 type Approval struct {
 	// +kubebuilder:validation:MaxLength=40
 	Wave string `json:"wave"`
 	// +kubebuilder:validation:MaxLength=63
 	Gate string `json:"gate"`
-	// By is the user name of who approved, as the API server knows it.
+	// By is the user name of the person who approved, as the API server authenticated it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by"`
@@ -254,61 +242,61 @@ type Approval struct {
 	At metav1.Time `json:"at,omitempty"`
 }
 
-// RolloutPhase is where a rollout stands.
+// RolloutPhase is the state of a rollout.
 //
 // +kubebuilder:validation:Enum=Pending;Progressing;Paused;Halted;Succeeded;Aborted;Superseded;RolledBack
 type RolloutPhase string
 
 const (
-	// RolloutPending is not planned yet.
+	// RolloutPending means that the rollout is not planned yet.
 	RolloutPending RolloutPhase = "Pending"
-	// RolloutProgressing goes through its waves.
+	// RolloutProgressing means that the rollout updates its waves.
 	RolloutProgressing RolloutPhase = "Progressing"
-	// RolloutPaused was paused by a person.
+	// RolloutPaused means that a person paused the rollout.
 	RolloutPaused RolloutPhase = "Paused"
-	// RolloutHalted stopped admission because a wave has too many failures, or a
-	// gate of it failed. It goes on when they are put right or overridden.
+	// RolloutHalted means that admission stopped because a wave has too many failures, or a gate of the wave failed.
+	// It continues when the failures are corrected or overridden.
 	RolloutHalted RolloutPhase = "Halted"
-	// RolloutSucceeded has verified every wave that had clusters. It still takes in late joiners
-	// and clusters that were deferred.
+	// RolloutSucceeded means that every wave with clusters is verified. The rollout still admits late joiners and
+	// clusters that were deferred.
 	RolloutSucceeded RolloutPhase = "Succeeded"
-	// RolloutAborted was ended by a person or by its failure policy.
+	// RolloutAborted means that a person or the failure policy ended the rollout.
 	RolloutAborted RolloutPhase = "Aborted"
-	// RolloutSuperseded was ended by a newer rollout.
+	// RolloutSuperseded means that a newer rollout ended the rollout.
 	RolloutSuperseded RolloutPhase = "Superseded"
-	// RolloutRolledBack was ended by its failure policy or by a person, and another
-	// rollout takes the clusters that it admitted back.
+	// RolloutRolledBack means that the failure policy or a person ended the rollout, and that another rollout rolls
+	// its admitted clusters back.
 	RolloutRolledBack RolloutPhase = "RolledBack"
 )
 
-// WavePhase is where a wave stands.
+// WavePhase is the state of a wave.
 //
 // +kubebuilder:validation:Enum=Waiting;Gated;Updating;Soaking;Verifying;Verified;Skipped
 type WavePhase string
 
 const (
-	// WaveWaiting waits for the wave before it.
+	// WaveWaiting means that the wave waits for the wave before it.
 	WaveWaiting WavePhase = "Waiting"
-	// WaveGated waits for an approval.
+	// WaveGated means that the wave waits for an approval.
 	WaveGated WavePhase = "Gated"
-	// WaveUpdating admits clusters and waits for their success.
+	// WaveUpdating means that clusters are being admitted and updated.
 	WaveUpdating WavePhase = "Updating"
-	// WaveSoaking has no cluster left to change and is observed.
+	// WaveSoaking means that no cluster is left to change and that the wave is observed.
 	WaveSoaking WavePhase = "Soaking"
-	// WaveVerifying waits for the gates that judge the release on its clusters, or
-	// one of them failed.
+	// WaveVerifying means that the wave waits for the gates that judge the release on its clusters, or that one of
+	// these gates failed.
 	WaveVerifying WavePhase = "Verifying"
-	// WaveVerified is done: its clusters were observed, or a person has overridden that.
+	// WaveVerified means that the wave is complete: its clusters were observed, or a person has overridden that.
 	WaveVerified WavePhase = "Verified"
-	// WaveSkipped had no cluster when its turn came. It stays so: a cluster that joins
-	// it later is admitted like one that joins a verified wave.
+	// WaveSkipped means that the wave had no cluster when its turn came. The phase does not change: a cluster that
+	// joins later is admitted like a cluster that joins a verified wave.
 	WaveSkipped WavePhase = "Skipped"
 )
 
-// IsDone tells whether the next wave need not wait for this one.
+// IsDone reports whether the next wave may start as far as this wave is concerned.
 func (w WaveStatus) IsDone() bool { return w.VerifiedAt != nil || w.Phase == WaveSkipped }
 
-// OperatorRolloutStatus says how far the rollout has come.
+// OperatorRolloutStatus is the progress of a rollout.
 type OperatorRolloutStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -323,8 +311,7 @@ type OperatorRolloutStatus struct {
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
 
-	// Message says in one sentence where the rollout stands and what it waits
-	// for.
+	// Message describes in one sentence the state of the rollout and what it waits for.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -359,8 +346,8 @@ type OperatorRolloutStatus struct {
 	// +optional
 	Waves []WaveStatus `json:"waves,omitempty"`
 
-	// Batch is written before its clusters are admitted, so that a hub that
-	// died between the two admits the same ones again and no others.
+	// Batch is written before its clusters are admitted, so that a hub that stopped in between admits the same
+	// clusters again and no others.
 	// +optional
 	Batch *AdmissionBatch `json:"batch,omitempty"`
 
@@ -370,26 +357,24 @@ type OperatorRolloutStatus struct {
 	// +optional
 	HeldBack []HeldBackClusters `json:"heldBack,omitempty"`
 
-	// Policies are the RolloutPolicies that bind the rollout, and what they add to
-	// its strategy.
+	// Policies are the RolloutPolicies that bind the rollout, and what they add to its strategy.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Policies []AppliedPolicy `json:"policies,omitempty"`
 
-	// Pace is how fast the rollout may go, as error budgets permit. Empty where the
-	// strategy does not ask for that.
+	// Pace is how fast the rollout may proceed, depending on error budgets. Empty if the strategy has
+	// no errorBudgetPace.
 	// +optional
 	Pace *PaceStatus `json:"pace,omitempty"`
 
-	// WindowOverride is the last one that the hub saw in the spec.
+	// WindowOverride is the last windowOverride that the hub observed in the spec.
 	// +optional
 	WindowOverride *WindowOverride `json:"windowOverride,omitempty"`
 
-	// Unready are clusters of waves that are not verified which were updated and
-	// are not Ready now. Those beyond the first 500 count as in progress until
-	// they are Ready again or have a place here.
+	// Unready are updated clusters that are not Ready now, in waves that are not verified. Further clusters beyond
+	// the first 500 count as in progress until they are Ready again or are listed here.
 	// +listType=map
 	// +listMapKey=cluster
 	// +kubebuilder:validation:MaxItems=500
@@ -402,8 +387,8 @@ type OperatorRolloutStatus struct {
 	// +optional
 	Phases []PhaseChange `json:"phases,omitempty"`
 
-	// ChangeEvents are those that were sent to PagerDuty, as PagingPolicies ask for. Each
-	// is written here before it is sent, so that none is sent twice.
+	// ChangeEvents are the change events that were sent to PagerDuty, as PagingPolicies require. Each event is
+	// written here before it is sent, so that no event is sent twice.
 	// +listType=map
 	// +listMapKey=transition
 	// +listMapKey=at
@@ -412,43 +397,42 @@ type OperatorRolloutStatus struct {
 	// +optional
 	ChangeEvents []ChangeEventDelivery `json:"changeEvents,omitempty"`
 
-	// ObservedInstalls is the resource version up to which the OperatorInstalls
-	// were seen that this status was computed from. A hub whose cache is
-	// older than that reads them from the API server, so the rollout never
-	// decides on a view that lies before one it has already decided on.
+	// ObservedInstalls is the resource version up to which the OperatorInstalls were observed that this status was
+	// computed from. A hub whose cache is older reads them from the API server, so that the rollout never decides on
+	// older data than before.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ObservedInstalls string `json:"observedInstalls,omitempty"`
 }
 
-// PhaseChange is a phase that a rollout came into.
+// PhaseChange is a change of a rollout's phase.
 type PhaseChange struct {
 	Phase RolloutPhase `json:"phase"`
 	At    metav1.Time  `json:"at"`
-	// Message is what the rollout said then.
+	// Message is the message of the rollout at that time.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ChangeEventState is what became of a change event.
+// ChangeEventState is the state of a change event.
 //
 // +kubebuilder:validation:Enum=Sending;Sent;Waiting;Refused;GivenUp;Unknown
 type ChangeEventState string
 
 const (
-	// ChangeEventSending is about to be sent, or was sent by a hub that ended before it
-	// wrote down the result.
+	// ChangeEventSending means that the event will be sent now, or was sent by a hub that ended before it recorded
+	// the result.
 	ChangeEventSending ChangeEventState = "Sending"
-	// ChangeEventSent was accepted by PagerDuty.
+	// ChangeEventSent means that PagerDuty accepted the event.
 	ChangeEventSent ChangeEventState = "Sent"
-	// ChangeEventWaiting was not accepted, and is tried again.
+	// ChangeEventWaiting means that the event was not accepted, and is tried again.
 	ChangeEventWaiting ChangeEventState = "Waiting"
-	// ChangeEventRefused was refused by PagerDuty for good.
+	// ChangeEventRefused means that PagerDuty refused the event permanently.
 	ChangeEventRefused ChangeEventState = "Refused"
-	// ChangeEventGivenUp was not accepted within an hour, or is not asked for any more.
+	// ChangeEventGivenUp means that the event was not accepted within an hour, or that no policy requires it now.
 	ChangeEventGivenUp ChangeEventState = "GivenUp"
-	// ChangeEventUnknown may have been accepted or not. It is not sent again.
+	// ChangeEventUnknown means that it is not known whether the event was accepted. It is not sent again.
 	ChangeEventUnknown ChangeEventState = "Unknown"
 )
 
@@ -459,48 +443,48 @@ type ChangeEventDelivery struct {
 	Transition string `json:"transition"`
 	// At is when it happened.
 	At metav1.Time `json:"at"`
-	// Receiver is namespace, policy and name of the receiver, with / between them.
+	// Receiver is the namespace, the policy and the name of the receiver, separated by /.
 	// +kubebuilder:validation:MaxLength=200
 	Receiver string           `json:"receiver"`
 	State    ChangeEventState `json:"state"`
-	// Attempts to send it, and when the last one was.
+	// Attempts is how often sending was tried, and LastAttempt the time of the last attempt.
 	Attempts    int32       `json:"attempts"`
 	LastAttempt metav1.Time `json:"lastAttempt"`
-	// Message is why it was not accepted.
+	// Message is why the event was not accepted.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// HeldBackClusters are clusters that are not admitted now for the same reason.
+// HeldBackClusters are clusters that are not admitted now, for the same reason.
 type HeldBackClusters struct {
 	// +kubebuilder:validation:MaxLength=63
 	Reason string `json:"reason"`
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message"`
-	// Count of the clusters, and the names of the first hundred.
+	// Count is the number of clusters, and Clusters the names of the first hundred.
 	Count int32 `json:"count"`
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=63
 	Clusters []string `json:"clusters"`
-	// Deferred is true where the rollout does not wait for the clusters.
+	// Deferred is true if the rollout does not wait for the clusters.
 	// +optional
 	Deferred bool `json:"deferred,omitempty"`
-	// Until is when the reason is over by itself, where that is known.
+	// Until is when the reason ends by itself; absent if that is not known.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 }
 
-// UnreadyCluster is a cluster that was updated and is not Ready.
+// UnreadyCluster is an updated cluster that is not Ready.
 type UnreadyCluster struct {
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
-	// Since is when the hub first saw it so.
+	// Since is when the hub first observed that the cluster is not Ready.
 	Since metav1.Time `json:"since"`
 }
 
-// WaveStatus sums up one wave.
+// WaveStatus is the state of one wave.
 type WaveStatus struct {
 	// +kubebuilder:validation:MaxLength=40
 	Name  string    `json:"name"`
@@ -508,14 +492,13 @@ type WaveStatus struct {
 
 	WaveCounts `json:",inline"`
 
-	// MaxConcurrency and MaxFailures are the strategy's, resolved against the
-	// wave's frozen size, with what RolloutPolicies ask for. MaxConcurrency is lower
-	// while error budgets slow the rollout down.
+	// MaxConcurrency and MaxFailures are the strategy's values, computed for the wave's frozen size, with the
+	// requirements of RolloutPolicies. MaxConcurrency is lower while error budgets slow the rollout down.
 	// +optional
 	MaxConcurrency int32 `json:"maxConcurrency,omitempty"`
 	// +optional
 	MaxFailures int32 `json:"maxFailures"`
-	// Soak of the wave, with what RolloutPolicies ask for.
+	// Soak is the soak time of the wave, with the requirements of RolloutPolicies.
 	// +optional
 	Soak *metav1.Duration `json:"soak,omitempty"`
 
@@ -526,25 +509,23 @@ type WaveStatus struct {
 	// are Ready now.
 	// +optional
 	Updated int32 `json:"updated,omitempty"`
-	// UpdatedAt is when the soak began: when the hub saw the last cluster of the
-	// wave succeed, moved on by the time in which clusters were not Ready.
+	// UpdatedAt is when the soak began: when the hub observed the success of the last cluster of the wave, plus the
+	// time in which clusters were not Ready.
 	// +optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
-	// InterruptedAt is since when the soak stands still, because an updated cluster
-	// is not Ready.
+	// InterruptedAt is since when the soak is interrupted, because an updated cluster is not Ready.
 	// +optional
 	InterruptedAt *metav1.Time `json:"interruptedAt,omitempty"`
-	// VerifiedAt is when the wave was verified, and the next one became free to start.
-	// Empty in a wave that was skipped.
+	// VerifiedAt is when the wave was verified, and the next wave could start. Empty in a wave that was skipped.
 	// +optional
 	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
-	// FailedAt is since when the wave is judged failed: more clusters failed than may, or
-	// a gate failed. Empty while it is not, and once it is verified.
+	// FailedAt is since when the wave counts as failed: more clusters failed than maxFailures permits, or a gate
+	// failed. Empty while the wave does not count as failed, and once it is verified.
 	// +optional
 	FailedAt *metav1.Time `json:"failedAt,omitempty"`
 
-	// Gates with the evidence for each verdict: those of the strategy, those that
-	// RolloutPolicies add, and bellwether/observation where no cluster was observed.
+	// Gates with the evidence for each verdict: the gates of the strategy, the gates that RolloutPolicies add, and
+	// bellwether/observation if no cluster was observed.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=31
@@ -552,37 +533,35 @@ type WaveStatus struct {
 	Gates []GateStatus `json:"gates,omitempty"`
 }
 
-// WaveCounts counts clusters. Total is frozen when the rollout is planned and
-// grows only by late joiners; every cluster is in exactly one of the others.
+// WaveCounts counts clusters. Total is frozen when the rollout is planned and grows only by late joiners. Every
+// cluster is in exactly one of the other counts.
 type WaveCounts struct {
 	// +optional
 	Total int32 `json:"total"`
-	// Pending were not admitted yet.
+	// Pending clusters were not admitted yet.
 	// +optional
 	Pending int32 `json:"pending"`
-	// InProgress were admitted and have neither succeeded nor failed. A cluster
-	// that is not Ready, for less than its grace, is one of them.
+	// InProgress clusters were admitted and have neither succeeded nor failed. They include clusters that are not
+	// Ready for less than their grace period.
 	// +optional
 	InProgress int32 `json:"inProgress"`
-	// Succeeded installed the release and, until the wave is verified, are Ready.
+	// Succeeded clusters installed the release and, until the wave is verified, are Ready.
 	// +optional
 	Succeeded int32 `json:"succeeded"`
-	// Failed are stalled, past their deadline, or not Ready for longer than their
-	// grace.
+	// Failed clusters are stalled, exceeded their deadline, or are not Ready for longer than their grace period.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Deferred are paused, held back by something that the rollout does not wait
-	// for, or cannot be observed: the agent is offline, or does not reach the API
-	// server of its cluster.
+	// Deferred clusters are paused, blocked by a cause that the rollout does not wait for, or cannot be observed: the
+	// agent is offline, or does not reach the API server of its cluster.
 	// +optional
 	Deferred int32 `json:"deferred"`
-	// Removed left the fleet, or the selection, after planning.
+	// Removed clusters left the fleet, or were deselected, after planning.
 	// +optional
 	Removed int32 `json:"removed"`
 }
 
-// AdmissionBatch is the set of clusters whose admission was decided and has not
-// yet been seen on their OperatorInstalls.
+// AdmissionBatch is the set of clusters whose admission was decided and has not yet been observed on
+// their OperatorInstalls.
 type AdmissionBatch struct {
 	// +listType=map
 	// +listMapKey=cluster
@@ -597,13 +576,13 @@ type BatchEntry struct {
 	Cluster string `json:"cluster"`
 	// +kubebuilder:validation:MaxLength=40
 	Wave string `json:"wave"`
-	// AdmittedAt becomes the stamp's time.
+	// AdmittedAt becomes the admission's time.
 	AdmittedAt metav1.Time `json:"admittedAt"`
-	// Attempt becomes the stamp's attempt.
+	// Attempt becomes the admission's attempt.
 	// +optional
 	Attempt int64 `json:"attempt,omitempty"`
-	// Held is true while something holds the cluster back since AdmittedAt: the
-	// entry is not acted on, and it is dropped if that lasts.
+	// Held is true while the cluster is blocked since AdmittedAt: the cluster is not admitted, and the entry is
+	// removed if the block lasts.
 	// +optional
 	Held bool `json:"held,omitempty"`
 }

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OperatorScan is what the agent of a cluster found there of operators that OLM runs, whoever installed them. There is
-// one in the cluster's namespace on the hub, which the hub makes; the agent writes its status, when what it found has
-// changed. It asks for nothing, so it has no spec. `bellwether fleet scan` shows those of all clusters.
+// OperatorScan lists the operators that OLM runs on a cluster, whatever installed them. The cluster's namespace on
+// the hub has one OperatorScan, which the hub creates. The agent writes its status when the list has changed. It has
+// no spec. `bellwether fleet scan` shows the scans of all clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,48 +28,49 @@ type OperatorScan struct {
 	Status OperatorScanStatus `json:"status,omitempty"`
 }
 
-// OLMPresence tells whether a cluster serves the API of OLM v0.
+// OLMPresence says whether a cluster serves the API of OLM v0.
 //
 // +kubebuilder:validation:Enum=Served;NotServed
 type OLMPresence string
 
 const (
-	// OLMServed says that the cluster serves it.
+	// OLMServed means that the cluster serves the API.
 	OLMServed OLMPresence = "Served"
-	// OLMNotServed says that it does not, so no operator was looked for.
+	// OLMNotServed means that the cluster does not serve the API, so that no operator was searched.
 	OLMNotServed OLMPresence = "NotServed"
 )
 
-// OperatorScanStatus is what the agent found. All of it together has at most 64 KiB as JSON: what does not fit is
-// counted in truncated.
+// OperatorScanStatus is what the agent found. It has at most 64 KiB as JSON: what does not fit is counted
+// in truncated.
 type OperatorScanStatus struct {
-	// ObservedAt is when the agent first found what is here. While the cluster is online, nothing has changed since.
-	// Absent: no agent has reported yet.
+	// ObservedAt is when the agent first observed this status. While the cluster is online, the status has not
+	// changed since. Absent if no agent has reported yet.
 	// +optional
 	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
 
-	// OLM tells whether the cluster serves the API of OLM v0.
+	// OLM says whether the cluster serves the API of OLM v0.
 	// +optional
 	OLM OLMPresence `json:"olm,omitempty"`
 
-	// NotRead is why a part of what is here could not be read lately: it is as it was read last. Empty while everything
-	// can be read.
+	// NotRead is why a part of the status could not be read recently: that part is from the last successful read.
+	// Empty while everything can be read.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	NotRead string `json:"notRead,omitempty"`
 
-	// Counts are those of what was found, before anything was left out.
+	// Counts are the counts of everything that was found, before the list was truncated.
 	// +optional
 	Counts ScanCounts `json:"counts,omitempty"`
 
-	// Operators are the Subscriptions with the CSVs that they installed, and the CSVs without a Subscription; by
-	// namespace and name. Copies that OLM makes of a CSV in other namespaces, and OLM's own CSV, are not among them.
+	// Operators are the Subscriptions with the CSVs that they installed, and the CSVs without a Subscription;
+	// sorted by namespace and name. They do not include copies that OLM makes of a CSV in other namespaces, and
+	// OLM's own CSV.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
 	Operators []FoundOperator `json:"operators,omitempty"`
 
-	// Namespaces are those of the operators, with what OLM keeps for a namespace as a whole.
+	// Namespaces are the namespaces of the operators, with OLM's objects for the namespace as a whole.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
@@ -81,15 +82,15 @@ type OperatorScanStatus struct {
 	// +optional
 	CatalogSources []FoundCatalogSource `json:"catalogSources,omitempty"`
 
-	// OwnerlessDefinitions are CustomResourceDefinitions that OLM made and no CSV owns: their operator was removed, and
-	// their objects may be there still.
+	// OwnerlessDefinitions are CustomResourceDefinitions that OLM made and no CSV owns: their operator was removed,
+	// and their objects may still exist.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	OwnerlessDefinitions []string `json:"ownerlessDefinitions,omitempty"`
 
-	// Truncated counts what was found and is not here; absent where everything is.
+	// Truncated counts what was found and is not listed; absent if everything is listed.
 	// +optional
 	Truncated *ScanTruncation `json:"truncated,omitempty"`
 }
@@ -99,13 +100,13 @@ type ScanCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Operators int32 `json:"operators"`
-	// Managed are those whose Subscription Bellwether writes.
+	// Managed are the operators whose Subscription Bellwether writes.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Managed int32 `json:"managed"`
 }
 
-// ScanTruncation counts what a scan leaves out.
+// ScanTruncation counts what a scan does not list.
 type ScanTruncation struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -123,37 +124,38 @@ type ScanTruncation struct {
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	OwnerlessDefinitions int32 `json:"ownerlessDefinitions,omitempty"`
-	// Details are entries of lists within what is here, such as definitions of an operator, and texts that were cut.
+	// Details counts entries of lists within the listed objects, such as definitions of an operator, and texts that
+	// were truncated.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Details int32 `json:"details,omitempty"`
 }
 
-// FoundOperator is an operator as OLM has it: a Subscription, a CSV, or both.
+// FoundOperator is an operator in OLM: a Subscription, a CSV, or both.
 type FoundOperator struct {
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
 
-	// Subscription is absent for a CSV that none has installed.
+	// Subscription is absent for a CSV that no Subscription has installed.
 	// +optional
 	Subscription *FoundSubscription `json:"subscription,omitempty"`
 
-	// CSV is the one that the Subscription has installed, or that it is about to install. Absent where there is none.
+	// CSV is the CSV that the Subscription has installed, or is about to install. Absent if there is none.
 	// +optional
 	CSV *FoundCSV `json:"csv,omitempty"`
 
-	// Others are further CSVs of the same upgrade that are still there: one that CSV replaces, or that replaces it.
+	// Others are further CSVs of the same upgrade that still exist: a CSV that CSV replaces, or that replaces it.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4
 	// +optional
 	Others []FoundVersion `json:"others,omitempty"`
 
-	// Managed says that Bellwether made the Subscription, or has taken it over.
+	// Managed is true if Bellwether created the Subscription, or has taken it over.
 	// +optional
 	Managed bool `json:"managed,omitempty"`
 
-	// Operator is the ManagedOperator by which it is managed.
+	// Operator is the ManagedOperator that manages it.
 	// +optional
 	Operator *OperatorReference `json:"operator,omitempty"`
 }
@@ -188,27 +190,27 @@ type FoundSubscription struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Config []string `json:"config,omitempty"`
-	// ConfigNotSupported are those of Config that no ManagedOperator can set.
+	// ConfigNotSupported are the fields of Config that a ManagedOperator cannot set.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	ConfigNotSupported []string `json:"configNotSupported,omitempty"`
-	// Settings are the values of those that a ManagedOperator can set, as the JSON of an
-	// OperatorConfig; empty where they take more than 4096 characters.
+	// Settings are the values of the fields that a ManagedOperator can set, as the JSON of an OperatorConfig; empty
+	// if they have more than 4096 characters.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Settings string `json:"settings,omitempty"`
 
-	// InstalledCSV and CurrentCSV are what OLM says in the status: the one that is installed, and the one that the
-	// Subscription is about to have.
+	// InstalledCSV and CurrentCSV are from OLM's status: the installed CSV, and the CSV that the Subscription is
+	// about to install.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	InstalledCSV string `json:"installedCSV,omitempty"`
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	CurrentCSV string `json:"currentCSV,omitempty"`
-	// InstallPlan is the last one that OLM made for it.
+	// InstallPlan is the last InstallPlan that OLM made for the Subscription.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	InstallPlan string `json:"installPlan,omitempty"`
@@ -217,11 +219,11 @@ type FoundSubscription struct {
 	// +optional
 	NotResolved string `json:"notResolved,omitempty"`
 
-	// Dependency says that OLM made it, because another operator needs the package.
+	// Dependency is true if OLM created the Subscription because another operator needs the package.
 	// +optional
 	Dependency bool `json:"dependency,omitempty"`
-	// GitOps names what writes it from a repository or a release, by its labels and annotations, such as "Argo CD
-	// (team/echo)". Empty where nothing says so.
+	// GitOps is the tool that writes the Subscription from a repository or a release, by its labels and annotations,
+	// such as "Argo CD (team/echo)". Empty if there are no such labels and annotations.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	GitOps string `json:"gitOps,omitempty"`
@@ -231,13 +233,13 @@ type FoundSubscription struct {
 	// +kubebuilder:validation:items:MaxLength=128
 	// +optional
 	Writers []string `json:"writers,omitempty"`
-	// Finalizers that keep it from being deleted.
+	// Finalizers prevent the deletion of the Subscription.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	Finalizers []string `json:"finalizers,omitempty"`
-	// Deleting says that it was deleted, and that its finalizers keep it.
+	// Deleting is true if the Subscription was deleted, and its finalizers keep it.
 	// +optional
 	Deleting bool `json:"deleting,omitempty"`
 }
@@ -252,7 +254,7 @@ type FoundCSV struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Reason and Message are OLM's, unless the phase is Succeeded.
+	// Reason and Message are from OLM's status, unless the phase is Succeeded.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Reason string `json:"reason,omitempty"`
@@ -263,47 +265,47 @@ type FoundCSV struct {
 	// +optional
 	Replaces string `json:"replaces,omitempty"`
 
-	// Owned are the definitions that it owns.
+	// Owned are the CustomResourceDefinitions that the CSV owns.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	Owned []FoundDefinition `json:"owned,omitempty"`
-	// Missing are names of those that are not on the cluster.
+	// Missing are the names of the owned definitions that are not on the cluster.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	Missing []string `json:"missing,omitempty"`
-	// Required are names of definitions that it needs of other operators.
+	// Required are the names of definitions of other operators that the CSV needs.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	Required []string `json:"required,omitempty"`
 
-	// Deployments that OLM made for it.
+	// Deployments that OLM made for the CSV.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Deployments []FoundDeployment `json:"deployments,omitempty"`
-	// EditedBy are field managers other than OLM's that own fields of the spec: somebody edited it.
+	// EditedBy are field managers other than OLM's that own fields of the spec: the CSV was edited.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=128
 	// +optional
 	EditedBy []string `json:"editedBy,omitempty"`
-	// Finalizers that keep it from being deleted, without OLM's own.
+	// Finalizers prevent the deletion of the CSV, without OLM's own finalizer.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	Finalizers []string `json:"finalizers,omitempty"`
-	// Deleting says that it was deleted, and that its finalizers keep it.
+	// Deleting is true if the CSV was deleted, and its finalizers keep it.
 	// +optional
 	Deleting bool `json:"deleting,omitempty"`
 }
 
-// FoundVersion is a CSV beside the one that counts.
+// FoundVersion is a further CSV of the same upgrade.
 type FoundVersion struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -314,7 +316,7 @@ type FoundVersion struct {
 
 // FoundDefinition is a CustomResourceDefinition that a CSV owns.
 type FoundDefinition struct {
-	// Name such as echoservers.example.com.
+	// Name of the definition, such as echoservers.example.com.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// +kubebuilder:validation:MaxLength=63
@@ -329,7 +331,7 @@ type FoundDefinition struct {
 type FoundDeployment struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Replicas that the Deployment asks for.
+	// Replicas in the spec of the Deployment.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Replicas int32 `json:"replicas"`
@@ -337,13 +339,13 @@ type FoundDeployment struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Ready int32 `json:"ready"`
-	// Bundle is what the CSV asks for. It differs from replicas where somebody has scaled the Deployment.
+	// Bundle is the number of replicas in the CSV. It differs from replicas if the Deployment was scaled.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Bundle int32 `json:"bundle"`
 }
 
-// FoundNamespace is what OLM keeps for all operators of a namespace.
+// FoundNamespace has OLM's objects for all operators of a namespace.
 type FoundNamespace struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
@@ -362,16 +364,17 @@ type FoundNamespace struct {
 type FoundOperatorGroup struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Targets are the namespaces that it names. None, and no selector: all namespaces.
+	// Targets are the target namespaces of the group. If they are empty and there is no selector, the group selects
+	// all namespaces.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Targets []string `json:"targets,omitempty"`
-	// Selector says that it selects namespaces by their labels.
+	// Selector is true if the group selects namespaces by their labels.
 	// +optional
 	Selector bool `json:"selector,omitempty"`
-	// ServiceAccount is the one that it limits OLM to; empty where there is none.
+	// ServiceAccount is the ServiceAccount whose permissions limit OLM; empty if there is none.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ServiceAccount string `json:"serviceAccount,omitempty"`
@@ -399,15 +402,15 @@ type FoundCatalogSource struct {
 	Namespace string `json:"namespace"`
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// State of OLM's connection to it, such as READY; empty where OLM reports none.
+	// State of OLM's connection to the CatalogSource, such as READY; empty if OLM reports none.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	State string `json:"state,omitempty"`
-	// Image that it serves; empty where it has none.
+	// Image of the CatalogSource; empty if it has none.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Image string `json:"image,omitempty"`
-	// Managed says that it is a catalog view of Bellwether.
+	// Managed is true if it is a catalog view of Bellwether.
 	// +optional
 	Managed bool `json:"managed,omitempty"`
 }

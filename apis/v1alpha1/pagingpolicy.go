@@ -5,15 +5,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PagingPolicy says who is notified of the alerts about operators, and how: which
-// page somebody at once, and which make a ticket. The hub makes the configuration of
-// Alertmanager of all PagingPolicies: an AlertmanagerConfig for each where
-// prometheus-operator is, or one complete configuration in a Secret.
+// PagingPolicy defines who is notified of the alerts about operators, and how: which alerts page a person at once,
+// and which create a ticket. The hub creates the configuration of Alertmanager from all PagingPolicies: an
+// AlertmanagerConfig for each policy if prometheus-operator is installed, or one complete configuration in a Secret.
 //
-// A policy is about operators of its own namespace. The policy with the scope Fleet
-// is about clusters, the fleet, and each operator that no other policy selects; it
-// has to be in the hub's namespace. A policy that is wrong changes nothing: what was
-// applied last stays in force, and the condition Ready says why.
+// A policy is about operators of its own namespace. The policy with the scope Fleet is about clusters, the fleet, and
+// each operator that no other policy selects; it must be in the hub's namespace. An invalid policy changes nothing:
+// the configuration that was applied last stays in force, and the condition Ready has the cause.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -35,7 +33,7 @@ type PagingPolicy struct {
 	Status PagingPolicyStatus `json:"status,omitempty"`
 }
 
-// PagingPolicySpec says which alerts go where.
+// PagingPolicySpec defines which alerts go to which receivers.
 //
 // +kubebuilder:validation:XValidation:rule="self.scope != 'Fleet' || (!has(self.operators) && !has(self.teams))",message="a policy with scope Fleet is about whatever no other policy selects: it has neither operators nor teams"
 // +kubebuilder:validation:XValidation:rule="self.scope == 'Fleet' || !has(self.heartbeat)",message="only the policy with scope Fleet has a heartbeat"
@@ -50,8 +48,8 @@ type PagingPolicySpec struct {
 	// +optional
 	Scope PagingScope `json:"scope,omitempty"`
 
-	// Operators are names of ManagedOperators in this namespace. Empty: all. An
-	// operator must not be selected by two policies.
+	// Operators are names of ManagedOperators in this namespace. Empty means all. An operator must not be selected by
+	// two policies.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=200
 	// +kubebuilder:validation:items:MinLength=1
@@ -59,7 +57,7 @@ type PagingPolicySpec struct {
 	// +optional
 	Operators []string `json:"operators,omitempty"`
 
-	// Teams are those of OperatorSLOs in this namespace. Empty: all.
+	// Teams are teams of OperatorSLOs in this namespace. Empty means all.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MinLength=1
@@ -67,39 +65,38 @@ type PagingPolicySpec struct {
 	// +optional
 	Teams []string `json:"teams,omitempty"`
 
-	// SingleCluster says which operators page when they fail on one cluster and no
-	// release is to blame: those that are Critical (default), All, or None. The others
-	// make a ticket.
+	// SingleCluster defines which operators page when they fail on one cluster and no release is the cause: Critical
+	// operators (default), All, or None. The other operators create a ticket.
 	// +kubebuilder:default=Critical
 	// +optional
 	SingleCluster SingleClusterPages `json:"singleCluster,omitempty"`
 
-	// Pages are the alerts that somebody has to be woken for.
+	// Pages defines the receivers of alerts that need a person at once.
 	Pages PageTarget `json:"pages"`
 
-	// Tickets are all others. Without it they go where pages go: PagerDuty gets them
-	// with the severity warning.
+	// Tickets defines the receivers of all other alerts. If it is not set, they go to the receivers of pages:
+	// PagerDuty gets them with the severity warning.
 	// +optional
 	Tickets *TicketTarget `json:"tickets,omitempty"`
 
-	// Heartbeat is a service that notifies you when it hears nothing for a while: it
-	// is called each minute as long as rules are evaluated and Alertmanager runs.
+	// Heartbeat is a service that notifies you when it gets no call for a while: it is called each minute while rules
+	// are evaluated and Alertmanager runs.
 	// +optional
 	Heartbeat *HeartbeatTarget `json:"heartbeat,omitempty"`
 
-	// SelfTest makes the hub test regularly that pages of this policy arrive: it sends a
-	// test alert through Alertmanager to the receivers of pages, and ends it when it was
-	// accepted. PagerDuty gets it with the severity info. Without it nothing is tested.
+	// SelfTest makes the hub test regularly that pages of this policy arrive: it sends a test alert through
+	// Alertmanager to the receivers of pages, and ends the alert when it was accepted. PagerDuty gets it with the
+	// severity info. If it is not set, nothing is tested.
 	// +optional
 	SelfTest *PagingSelfTest `json:"selfTest,omitempty"`
 
-	// ChangeEvents are what PagerDuty shows beside incidents: that a rollout of an
-	// operator starts, that a wave starts, passes or fails, and how the rollout ends. They
-	// notify nobody. Without it none are sent.
+	// ChangeEvents defines the receivers of change events, which PagerDuty shows next to incidents: that a rollout of
+	// an operator starts, that a wave starts, passes or fails, and how the rollout ends. They notify no person. If it
+	// is not set, no change events are sent.
 	// +optional
 	ChangeEvents *ChangeEventTarget `json:"changeEvents,omitempty"`
 
-	// Receivers are who is notified, by name.
+	// Receivers are the ways to notify people, by name.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
@@ -119,7 +116,7 @@ const (
 	PagingFleet PagingScope = "Fleet"
 )
 
-// SingleClusterPages says for which operators a failure on one cluster pages.
+// SingleClusterPages defines for which operators a failure on one cluster pages.
 //
 // +kubebuilder:validation:Enum=Critical;All;None
 type SingleClusterPages string
@@ -129,11 +126,11 @@ const (
 	SingleClusterCritical SingleClusterPages = "Critical"
 	// SingleClusterAll is for all operators.
 	SingleClusterAll SingleClusterPages = "All"
-	// SingleClusterNone is for none.
+	// SingleClusterNone is for no operators.
 	SingleClusterNone SingleClusterPages = "None"
 )
 
-// PageTarget is who gets pages.
+// PageTarget has the receivers of pages.
 type PageTarget struct {
 	// Receivers are names of receivers of this policy. Each gets every page.
 	// +listType=set
@@ -143,7 +140,7 @@ type PageTarget struct {
 	Receivers []string `json:"receivers"`
 }
 
-// TicketTarget is who gets tickets.
+// TicketTarget has the receivers of tickets.
 type TicketTarget struct {
 	// Receivers are names of receivers of this policy. Each gets every ticket.
 	// +listType=set
@@ -152,13 +149,13 @@ type TicketTarget struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Receivers []string `json:"receivers"`
 
-	// Hours are when tickets are sent. One that begins outside is sent when the hours
-	// begin, if it has not ended by then. Without it they are sent at once.
+	// Hours are when tickets are sent. A ticket that begins outside the hours is sent when the hours begin, if it has
+	// not ended until then. If it is not set, tickets are sent at once.
 	// +optional
 	Hours *TicketHours `json:"hours,omitempty"`
 }
 
-// ChangeEventTarget is who gets change events.
+// ChangeEventTarget has the receivers of change events.
 type ChangeEventTarget struct {
 	// Receivers are names of receivers of this policy that have pagerDuty. Each gets every
 	// change event once.
@@ -169,8 +166,8 @@ type ChangeEventTarget struct {
 	Receivers []string `json:"receivers"`
 }
 
-// TicketHours are hours of days of the week. Where the end is before the start, they go over
-// midnight: they begin on each of the days, and end on the day after it.
+// TicketHours are hours on days of the week. If the end is before the start, the hours include midnight: they begin
+// on each of the days, and end on the day after it.
 //
 // +kubebuilder:validation:XValidation:rule="self.start != self.end",message="start and end must differ; for the whole day, write 00:00 and 24:00"
 type TicketHours struct {
@@ -202,24 +199,24 @@ type TicketHours struct {
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type Weekday string
 
-// PagingSelfTest says how often to test.
+// PagingSelfTest defines how often to test.
 type PagingSelfTest struct {
-	// Every is the time from one test to the next. Default: 24h.
+	// Every is the time between two tests. Default: 24h.
 	// +kubebuilder:default="24h"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m')",message="every must be at least 10m"
 	// +optional
 	Every metav1.Duration `json:"every,omitempty"`
 }
 
-// HeartbeatTarget is a URL that is called again and again.
+// HeartbeatTarget is a URL that is called regularly.
 type HeartbeatTarget struct {
-	// URL of the service, from a Secret in this namespace with the label
-	// bellwether.dev/paging-secret: "true". Alertmanager sends a POST there each minute.
+	// URL of the service, from a Secret in this namespace with the label bellwether.dev/paging-secret: "true".
+	// Alertmanager sends a POST request to it each minute.
 	URL SecretKey `json:"url"`
 }
 
-// PagingReceiver is one way to notify somebody. All Secrets are in the policy's
-// namespace, with the label bellwether.dev/paging-secret: "true".
+// PagingReceiver is one way to notify people. All Secrets are in the policy's namespace, with the label
+// bellwether.dev/paging-secret: "true".
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.pagerDuty), has(self.slack), has(self.webhook), has(self.email)].exists_one(x, x)",message="a receiver has exactly one of pagerDuty, slack, webhook and email"
 type PagingReceiver struct {
@@ -229,7 +226,7 @@ type PagingReceiver struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be small letters, digits and '-'"
 	Name string `json:"name"`
 
-	// PagerDuty makes incidents of a service.
+	// PagerDuty creates incidents of a service.
 	// +optional
 	PagerDuty *PagerDutyReceiver `json:"pagerDuty,omitempty"`
 	// Slack posts to a channel.
@@ -258,9 +255,9 @@ type PagerDutyReceiver struct {
 
 // SlackReceiver is a channel in Slack.
 type SlackReceiver struct {
-	// APIURL is an incoming webhook's URL.
+	// APIURL is the URL of an incoming webhook.
 	APIURL SecretKey `json:"apiURL"`
-	// Channel or user, such as #operators. Default: that of the webhook.
+	// Channel or user, such as #operators. Default: the channel of the webhook.
 	// +kubebuilder:validation:MaxLength=80
 	// +kubebuilder:validation:XValidation:rule="!self.contains('{{')",message="channel must not be a template"
 	// +optional
@@ -287,11 +284,11 @@ type EmailReceiver struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.contains('@') && !self.contains('{{')",message="from must be an address, such as bellwether@example.com"
 	From string `json:"from"`
-	// Smarthost is the server that takes the mails, as host:port.
+	// Smarthost is the server that accepts the mails, as host:port.
 	// +kubebuilder:validation:MaxLength=260
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^:{}]+:[0-9]{1,5}$')",message="smarthost must be a host and a port, such as mail.example.com:587"
 	Smarthost string `json:"smarthost"`
-	// Username at the server. Empty: without authentication.
+	// Username at the server. If empty, no authentication is used.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
@@ -301,14 +298,13 @@ type EmailReceiver struct {
 	Password *SecretKey `json:"password,omitempty"`
 }
 
-// PagingPolicyStatus says what was made of the policy.
+// PagingPolicyStatus is the state of the policy.
 type PagingPolicyStatus struct {
 	// ObservedGeneration is the generation that the status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready is True while the policy as it is now is in the configuration
-	// that was written.
+	// Conditions: Ready is True while the current policy is in the configuration that was written.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -318,12 +314,11 @@ type PagingPolicyStatus struct {
 	// +optional
 	Operators int32 `json:"operators,omitempty"`
 
-	// SelfTest is what became of the last test. A hub without the address of Alertmanager
-	// tests nothing.
+	// SelfTest is the result of the last test. A hub without the address of Alertmanager tests nothing.
 	// +optional
 	SelfTest *PagingSelfTestStatus `json:"selfTest,omitempty"`
 
-	// Configuration is where the policy was written to.
+	// Configuration is the object that the policy was written to.
 	// +optional
 	Configuration *PagingConfiguration `json:"configuration,omitempty"`
 
@@ -339,18 +334,17 @@ type PagingPolicyStatus struct {
 type ChangeEventReceiver struct {
 	// +kubebuilder:validation:MaxLength=63
 	Receiver string `json:"receiver"`
-	// Since is when the hub first saw that the policy asks for it. What happened before is
-	// not sent.
+	// Since is when the hub first observed that the policy has the receiver. Earlier events are not sent.
 	Since metav1.Time `json:"since"`
 }
 
-// PagingSelfTestStatus is what became of a test.
+// PagingSelfTestStatus is the result of a test.
 type PagingSelfTestStatus struct {
 	// At is when the test ended.
 	At metav1.Time `json:"at"`
-	// Passed tells whether each notification was accepted.
+	// Passed is true if each notification was accepted.
 	Passed bool `json:"passed"`
-	// Message says what was not accepted, or why nothing could be tested.
+	// Message names what was not accepted, or why nothing could be tested.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -365,8 +359,8 @@ type PagingConfiguration struct {
 	Namespace string `json:"namespace"`
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Generation of the policy that is in it. It is older than the policy's while the
-	// policy is wrong.
+	// Generation is the generation of the policy in the configuration. It is older than the policy's generation while
+	// the policy is invalid.
 	Generation int64 `json:"generation"`
 }
 

@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Hash identifies what a release comes to on a cluster: package, channel,
-// version, bundle and install settings. The catalog that the bundle was found
-// in is left out, so a republished catalog is not another release.
+// Hash returns the identity of a release on a cluster: a hash of all fields except for the catalog that the bundle
+// was found in, so that a republished catalog is not another release.
 func (r Release) Hash() string {
 	r.Catalog = CatalogPin{}
 	text, err := json.Marshal(r)
@@ -25,10 +24,10 @@ func (r Release) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// AsInstalledText stands for the version of a release that takes over what is installed.
+// AsInstalledText is shown instead of the version for a release that takes over installed operators.
 const AsInstalledText = "as installed"
 
-// VersionText is what the release brings, where people read a version: its version, or AsInstalledText.
+// VersionText returns the version of the release for people, or AsInstalledText.
 func (r Release) VersionText() string {
 	if r.AsInstalled {
 		return AsInstalledText
@@ -36,7 +35,7 @@ func (r Release) VersionText() string {
 	return r.Version
 }
 
-// Purpose continues a sentence about a rollout of the release: "to 1.2.0".
+// Purpose returns the continuation of a sentence about a rollout of the release: "to 1.2.0".
 func (r Release) Purpose() string {
 	if r.AsInstalled {
 		return "to take over the installed versions"
@@ -44,7 +43,7 @@ func (r Release) Purpose() string {
 	return "to " + r.Version
 }
 
-// TargetNamespace is the namespace that the operator is installed into.
+// TargetNamespace returns the namespace that the operator is installed into.
 func (r Release) TargetNamespace() string {
 	if r.Install.Namespace != "" {
 		return r.Install.Namespace
@@ -52,14 +51,13 @@ func (r Release) TargetNamespace() string {
 	return r.Package
 }
 
-// Previous returns the release as a PreviousRelease, with its install settings.
-func (r Release) Previous() *PreviousRelease {
+// ToPrevious returns the release as a PreviousRelease, with its install settings.
+func (r Release) ToPrevious() *PreviousRelease {
 	return &PreviousRelease{Channel: r.Channel, Version: r.Version, Bundle: r.Bundle, Install: r.Install.DeepCopy()}
 }
 
-// Before returns the release that ran before this one, in the catalog of this
-// one: that has both.
-func (r Release) Before(previous PreviousRelease) Release {
+// WithPrevious returns the release that ran before this release, in the catalog of this release, which has both.
+func (r Release) WithPrevious(previous PreviousRelease) Release {
 	r.Channel, r.Version, r.Bundle = previous.Channel, previous.Version, previous.Bundle
 	r.AsInstalled = false
 	if previous.Install != nil {
@@ -68,9 +66,9 @@ func (r Release) Before(previous PreviousRelease) Release {
 	return r
 }
 
-// SetPrevious sets what ran before the admission's release, which is set already. Install
-// settings that are those of the release are left out: an OperatorInstall is kept for
-// each operator on each cluster.
+// SetPrevious sets the release that ran before the admission's release, which must be set already. It leaves out
+// install settings that are equal to the release's settings, to save memory: there is an OperatorInstall for each
+// operator on each cluster.
 func (a *Admission) SetPrevious(previous *PreviousRelease) {
 	a.Previous = previous.DeepCopy()
 	if previous != nil && previous.Install != nil && equality.Semantic.DeepEqual(*previous.Install, a.Release.Install) {
@@ -78,8 +76,8 @@ func (a *Admission) SetPrevious(previous *PreviousRelease) {
 	}
 }
 
-// PreviousRelease returns what ran before, with its install settings: nil where that was
-// nothing. It shares its memory with the admission.
+// PreviousRelease returns the release that ran before, with its install settings; nil if there was none. It shares
+// its memory with the admission.
 func (a *Admission) PreviousRelease() *PreviousRelease {
 	if a.Previous == nil || a.Previous.Install != nil {
 		return a.Previous
@@ -89,7 +87,7 @@ func (a *Admission) PreviousRelease() *PreviousRelease {
 	return &previous
 }
 
-// Covers tells whether an admission is the other one, or newer: nil covers none.
+// Covers reports whether an admission is the other admission, or newer. A nil admission covers none.
 func (a *Admission) Covers(other Admission) bool {
 	return a != nil && (a.Revision > other.Revision ||
 		a.Revision == other.Revision && a.RolloutUID == other.RolloutUID)

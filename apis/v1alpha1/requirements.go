@@ -3,30 +3,29 @@
 
 package v1alpha1
 
-// ReleaseRequirements are what a release needs of a cluster. The hub reads them in the
-// bundles once, when it makes the rollout. A cluster that does not meet them is not
-// admitted.
+// ReleaseRequirements are what a release needs from a cluster. The hub reads them from the bundles once, when it
+// creates the rollout. A cluster that does not meet them is not admitted.
 type ReleaseRequirements struct {
-	// MinKubeVersion is the oldest version of Kubernetes that the bundle supports, as
-	// its ClusterServiceVersion says.
+	// MinKubeVersion is the oldest version of Kubernetes that the bundle supports, according to
+	// its ClusterServiceVersion.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	MinKubeVersion string `json:"minKubeVersion,omitempty"`
 
-	// SupportedKubernetes are the versions of Kubernetes that the release is supported
-	// on, as its catalog says. Absent where it does not.
+	// SupportedKubernetes are the versions of Kubernetes that the release supports, according to its catalog. Absent
+	// if the catalog does not have them.
 	// +optional
 	SupportedKubernetes *KubernetesRange `json:"supportedKubernetes,omitempty"`
 
-	// EndOfSupport is the last day on which the release is supported, as its catalog
-	// says; empty where it does not. A rollout after that day gives a warning.
+	// EndOfSupport is the last day on which the release is supported, according to its catalog; empty if the catalog
+	// does not have it. A rollout after that day gives a warning.
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 	// +kubebuilder:validation:MaxLength=10
 	// +optional
 	EndOfSupport string `json:"endOfSupport,omitempty"`
 
-	// RemovedAPIs are the objects of the bundle whose API newer versions of Kubernetes
-	// do not have: the first twenty.
+	// RemovedAPIs are the objects of the bundle whose API was removed in newer versions of Kubernetes: the
+	// first twenty.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
@@ -40,28 +39,27 @@ type ReleaseRequirements struct {
 	// +optional
 	RefusedUpgrades []RefusedUpgrade `json:"refusedUpgrades,omitempty"`
 
-	// AddedPermissions are rights that the release asks for, and that bundles which
-	// clusters run do not have. A first installation adds none.
+	// AddedPermissions are permissions that the release requests and that the bundles that clusters run do not have.
+	// A first installation adds none.
 	// +listType=map
 	// +listMapKey=from
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	AddedPermissions []AddedPermissions `json:"addedPermissions,omitempty"`
 
-	// TooLarge is why the bundle fits on no cluster; empty where it does.
+	// TooLarge is why the bundle is too large for any cluster; empty if it is not.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	TooLarge string `json:"tooLarge,omitempty"`
 
-	// NotRead is what could not be read of the bundles, and is not checked therefore;
-	// empty where everything was read.
+	// NotRead is what could not be read from the bundles and is therefore not checked; empty if everything was read.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	NotRead string `json:"notRead,omitempty"`
 }
 
-// KubernetesRange is a range of versions of Kubernetes, such as 1.32. Both ends are in
-// it, with all patch releases; an empty end is open.
+// KubernetesRange is a range of versions of Kubernetes, such as 1.32. It includes both ends, with all patch releases;
+// an empty end is open.
 type KubernetesRange struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
@@ -84,17 +82,17 @@ type RemovedAPI struct {
 	RemovedIn string `json:"removedIn"`
 }
 
-// AddedPermissions are rights that an upgrade adds.
+// AddedPermissions are permissions that an upgrade adds.
 type AddedPermissions struct {
 	// From is the name of the installed bundle.
 	// +kubebuilder:validation:MaxLength=253
 	From string `json:"from"`
-	// Rights that it does not have: the first ten.
+	// Rights are the permissions that the installed bundle does not have: the first ten.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=256
 	Rights []string `json:"rights"`
-	// Omitted is how many there are besides.
+	// Omitted is the number of further permissions.
 	// +optional
 	Omitted int32 `json:"omitted,omitempty"`
 }

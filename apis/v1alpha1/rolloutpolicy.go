@@ -8,10 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// RolloutPolicy sets lower bounds for the rollouts of the operators and clusters
-// that it selects. A ManagedOperator can be stricter and cannot weaken them. Where
-// several policies select a rollout, the strictest bound of each kind counts. A
-// rollback ignores all of them.
+// RolloutPolicy sets minimum requirements for the rollouts of the operators and clusters that it selects. A
+// ManagedOperator can be stricter, but cannot weaken them. If several policies select a rollout, the strictest
+// requirement of each kind counts. A rollback ignores all policies.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=rpol,categories=bellwether
@@ -31,36 +30,34 @@ type RolloutPolicy struct {
 	Spec RolloutPolicySpec `json:"spec"`
 }
 
-// RolloutPolicySpec says what is asked for, and of whom.
+// RolloutPolicySpec defines the requirements, and the operators and clusters that they apply to.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minWaves) || has(self.minSoak) || has(self.maxConcurrency) || has(self.gates) || has(self.windows)",message="a RolloutPolicy must ask for something: set minWaves, minSoak, maxConcurrency, gates or windows"
 type RolloutPolicySpec struct {
-	// Reason is shown to whoever the policy holds up.
+	// Reason is shown to users whose rollouts the policy blocks.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Namespaces of the ManagedOperators that the policy is about. Empty: all.
+	// Namespaces are the namespaces of the ManagedOperators that the policy applies to. Empty means all.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// OperatorSelector selects ManagedOperators by their labels. Empty: all. Whoever
-	// may write a ManagedOperator may change its labels: use namespaces where a policy
-	// has to hold against its owner.
+	// OperatorSelector selects ManagedOperators by their labels. Empty means all. A user who may write a
+	// ManagedOperator may change its labels: use namespaces if a policy must also be enforced against its owner.
 	// +optional
 	OperatorSelector *metav1.LabelSelector `json:"operatorSelector,omitempty"`
 
-	// ClusterSelector selects FleetClusters by their labels. Empty: all. A wave is
-	// bound if one of its clusters is selected.
+	// ClusterSelector selects FleetClusters by their labels. Empty means all. A wave is bound if one of its clusters
+	// is selected.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// MinWaves is how many waves of a rollout have clusters at least. A rollout with
-	// fewer clusters needs a wave for each of them. If a rollout has fewer waves,
-	// nothing is admitted.
+	// MinWaves is the minimum number of waves with clusters in a rollout. A rollout with fewer clusters needs a wave
+	// for each cluster. If a rollout has fewer waves, no cluster is admitted.
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=20
 	// +optional
@@ -71,18 +68,17 @@ type RolloutPolicySpec struct {
 	// +optional
 	MinSoak *metav1.Duration `json:"minSoak,omitempty"`
 
-	// MaxConcurrency is how many clusters of a wave are changed at a time at most: a
-	// number or a percentage of the wave (rounded down, at least 1).
+	// MaxConcurrency is the maximum number of clusters of a wave that are changed at a time: a number or a percentage
+	// of the wave (rounded down, at least 1).
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage such as 10%"
 	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// Gates are added to each wave, with the policy's name and a slash before their
-	// names. A gate of the kind baseline is not added to a wave that takes all
-	// clusters that are left, where it could never pass; a rollout without any other
-	// wave admits nothing.
+	// Gates are added to each wave, with the policy's name and a slash before their names. A gate of the kind
+	// baseline is not added to a wave that takes all remaining clusters, where it could never pass; a rollout without
+	// any other wave admits no cluster.
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:XValidation:rule="self.all(g, size(g.name) <= 32)",message="names of a RolloutPolicy's gates have at most 32 characters"
 	// +listType=map
@@ -90,9 +86,8 @@ type RolloutPolicySpec struct {
 	// +optional
 	Gates []Gate `json:"gates,omitempty"`
 
-	// Windows are names of ChangeWindows that count for the operators and clusters
-	// which this policy selects, whatever the windows themselves select. One that
-	// does not exist closes these clusters.
+	// Windows are names of ChangeWindows that apply to the operators and clusters that this policy selects, whatever
+	// the windows themselves select. A window that does not exist closes these clusters.
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
@@ -105,9 +100,8 @@ type RolloutPolicySpec struct {
 type AppliedPolicy struct {
 	// +kubebuilder:validation:MaxLength=30
 	Name string `json:"name"`
-	// Generation of the policy that binds the rollout. While the policy is not
-	// changed it goes on binding the operator and these waves, also if labels of the
-	// ManagedOperator or of clusters change.
+	// Generation of the policy that binds the rollout. Until the policy is changed, it continues to bind the operator
+	// and these waves, even if labels of the ManagedOperator or of clusters change.
 	Generation int64 `json:"generation"`
 	// Waves that are bound.
 	// +listType=atomic
@@ -115,8 +109,7 @@ type AppliedPolicy struct {
 	// +kubebuilder:validation:items:MaxLength=40
 	// +optional
 	Waves []string `json:"waves,omitempty"`
-	// Added is what the strategy does not ask for itself, or not as strictly. The
-	// first 30.
+	// Added are the requirements that the strategy does not have itself, or not as strictly. The first 30.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=30
 	// +kubebuilder:validation:items:MaxLength=256

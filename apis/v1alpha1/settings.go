@@ -16,33 +16,34 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Setting is one of the settings that an operator is installed with, under the name by which people know it.
+// Setting is one of the settings that an operator is installed with, under a name for people.
 type Setting struct {
-	// Name is such as "namespace", or "environment variable LEVEL".
+	// Name is for example "namespace", or "environment variable LEVEL".
 	Name string
-	// Value has every default filled in: settings are equal where their names and values are.
+	// Value has every default filled in: two settings are equal if their names and values are.
 	Value string
-	// Text is the value as it may be shown. It is empty for what may be secret, and where the name says it all.
+	// Text is the value in a form that may be shown. It is empty for a value that may be secret, and if the name
+	// says everything.
 	Text string
 }
 
-// Settings returns what the operator is installed with, sorted by name. The version is not among them, nor is where
-// the bundle comes from: package, bundle, channel, catalog and the keys that have signed it. The order of lists does
-// not count, and a default counts the same whether it is written or left out.
+// Settings returns the settings that the operator is installed with, sorted by name. They do not include the version
+// and the origin of the bundle: package, bundle, channel, catalog and the keys that signed it. The order of lists
+// does not matter, and a default is the same whether it is set or not.
 func (r Release) Settings() []Setting {
 	mode := string(cmp.Or(r.Install.Mode, InstallAllNamespaces))
-	all := []Setting{shown("namespace", r.TargetNamespace()), shown("install mode", mode)}
+	all := []Setting{newShownSetting("namespace", r.TargetNamespace()), newShownSetting("install mode", mode)}
 	if c := r.Install.Config; c != nil {
 		for _, e := range c.Env {
-			all = append(all, Setting{Name: "environment variable " + e.Name, Value: envValue(e)})
+			all = append(all, Setting{Name: "environment variable " + e.Name, Value: encodeEnvValue(e)})
 		}
 		for key, value := range c.NodeSelector {
-			all = append(all, shown("node selector "+key, value))
+			all = append(all, newShownSetting("node selector "+key, value))
 		}
 		for _, t := range c.Tolerations {
-			all = append(all, toleration(t))
+			all = append(all, newTolerationSetting(t))
 		}
-		all = append(all, resources(c.Resources)...)
+		all = append(all, listResourceSettings(c.Resources)...)
 	}
 	slices.SortFunc(all, func(a, b Setting) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value))
@@ -50,7 +51,7 @@ func (r Release) Settings() []Setting {
 	return slices.CompactFunc(all, func(a, b Setting) bool { return a.Name == b.Name && a.Value == b.Value })
 }
 
-// SettingsHash identifies the Settings of a release.
+// SettingsHash returns a hash of the Settings of a release.
 func (r Release) SettingsHash() string {
 	var pairs [][2]string
 	for _, s := range r.Settings() {
@@ -60,10 +61,12 @@ func (r Release) SettingsHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-func shown(name, value string) Setting {
+// newShownSetting returns a setting whose value may be shown.
+func newShownSetting(name, value string) Setting {
 	return Setting{Name: name, Value: value, Text: cmp.Or(value, `""`)}
 }
 
+// encode returns a value as JSON.
 func encode(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil { // plain data always marshals
@@ -72,8 +75,9 @@ func encode(v any) string {
 	return string(text)
 }
 
-// envValue is the value of a variable, or where it is read from, with the defaults of Kubernetes.
-func envValue(e corev1.EnvVar) string {
+// encodeEnvValue returns the value of a variable, or the source that it is read from, as JSON with the defaults
+// of Kubernetes.
+func encodeEnvValue(e corev1.EnvVar) string {
 	e = *e.DeepCopy()
 	e.Name = ""
 	from := e.ValueFrom
@@ -87,29 +91,30 @@ func envValue(e corev1.EnvVar) string {
 		if r.Divisor.IsZero() {
 			r.Divisor = resource.MustParse("1")
 		}
-		r.Divisor = resource.MustParse(plain(r.Divisor))
+		r.Divisor = resource.MustParse(normalizeQuantity(r.Divisor))
 	}
 	if r := from.ConfigMapKeyRef; r != nil {
-		r.Optional = onlyTrue(r.Optional)
+		r.Optional = dropFalse(r.Optional)
 	}
 	if r := from.SecretKeyRef; r != nil {
-		r.Optional = onlyTrue(r.Optional)
+		r.Optional = dropFalse(r.Optional)
 	}
 	if r := from.FileKeyRef; r != nil {
-		r.Optional = onlyTrue(r.Optional)
+		r.Optional = dropFalse(r.Optional)
 	}
 	return encode(e)
 }
 
-// onlyTrue is nil where a value is false, which is the default.
-func onlyTrue(v *bool) *bool {
+// dropFalse returns nil for false, which is the default, and v otherwise.
+func dropFalse(v *bool) *bool {
 	if v == nil || !*v {
 		return nil
 	}
 	return v
 }
 
-func toleration(t corev1.Toleration) Setting {
+// newTolerationSetting returns the setting for a toleration.
+func newTolerationSetting(t corev1.Toleration) Setting {
 	t.Operator = cmp.Or(t.Operator, corev1.TolerationOpEqual)
 	taint := cmp.Or(t.Key, "any taint")
 	switch t.Operator {
@@ -128,22 +133,23 @@ func toleration(t corev1.Toleration) Setting {
 	return Setting{Name: "toleration of " + taint, Value: encode(t)}
 }
 
-// resources are those of the operator's containers. Kubernetes takes a limit as the request where there is none. OLM
-// replaces the resources of a bundle as soon as there are any, so none at all is a setting too.
-func resources(r *corev1.ResourceRequirements) []Setting {
+// listResourceSettings returns the settings for the resources of the operator's containers. Kubernetes uses a limit
+// as the request if there is no request. OLM replaces the resources of a bundle as soon as the resources are set, so
+// empty resources are a setting too.
+func listResourceSettings(r *corev1.ResourceRequirements) []Setting {
 	if r == nil {
 		return nil
 	}
 	all := []Setting{{Name: "resources in place of the bundle's", Value: "true"}}
 	requests := r.Requests.DeepCopy()
 	for name, limit := range r.Limits {
-		all = append(all, quantity("limit of "+string(name), limit))
+		all = append(all, newQuantitySetting("limit of "+string(name), limit))
 		if _, ok := requests[name]; !ok {
-			all = append(all, quantity("request of "+string(name), limit))
+			all = append(all, newQuantitySetting("request of "+string(name), limit))
 		}
 	}
 	for name, request := range requests {
-		all = append(all, quantity("request of "+string(name), request))
+		all = append(all, newQuantitySetting("request of "+string(name), request))
 	}
 	for _, c := range r.Claims {
 		name := strings.TrimSpace("resource claim " + c.Name + " " + c.Request)
@@ -152,12 +158,13 @@ func resources(r *corev1.ResourceRequirements) []Setting {
 	return all
 }
 
-func quantity(name string, q resource.Quantity) Setting {
-	return Setting{Name: name, Value: plain(q), Text: q.String()}
+// newQuantitySetting returns the setting for a quantity.
+func newQuantitySetting(name string, q resource.Quantity) Setting {
+	return Setting{Name: name, Value: normalizeQuantity(q), Text: q.String()}
 }
 
-// plain is a quantity without the form in which it was written: 1000m is 1, and 1Ki is 1024.
-func plain(q resource.Quantity) string {
+// normalizeQuantity returns a quantity in one form for equal quantities: 1000m is 1, and 1Ki is 1024.
+func normalizeQuantity(q resource.Quantity) string {
 	var sum resource.Quantity
 	sum.Add(q)
 	sum.Format = resource.DecimalSI

@@ -5,39 +5,36 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// StorageMigrationPolicy says who has the custom resources of an operator stored
-// anew after a release changed their storage version.
+// StorageMigrationPolicy defines who writes the custom resources of an operator again after a release changed their
+// storage version.
 //
 // +kubebuilder:validation:Enum=Manual;Automatic
 type StorageMigrationPolicy string
 
 const (
-	// StorageMigrationManual leaves it to people. The default.
+	// StorageMigrationManual leaves the migration to people. The default.
 	StorageMigrationManual StorageMigrationPolicy = "Manual"
-	// StorageMigrationAutomatic has the agent of each cluster do it once the rollout
-	// of the release has succeeded.
+	// StorageMigrationAutomatic makes the agent of each cluster migrate once the rollout of the release
+	// has succeeded.
 	StorageMigrationAutomatic StorageMigrationPolicy = "Automatic"
 )
 
-// StorageMigration asks an agent to have custom resources stored anew, in the
-// storage version of their definition, and to remove the other versions from
-// status.storedVersions of the definition.
+// StorageMigration makes an agent write custom resources again, in the storage version of their definition, and
+// remove the other versions from status.storedVersions of the definition.
 type StorageMigration struct {
-	// ReleaseHash identifies the newest release whose rollout has succeeded. The agent
-	// begins while exactly that release is installed. Without it the agent only says
-	// what has to be migrated and which permission it lacks.
+	// ReleaseHash identifies the newest release whose rollout has succeeded. The agent begins only while this release
+	// is installed. If it is empty, the agent only reports what must be migrated and which permission it lacks.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ReleaseHash string `json:"releaseHash,omitempty"`
 }
 
-// StorageMigrationProgress is what the agent did with the custom resources of one
-// definition last.
+// StorageMigrationProgress is the progress of the agent's last migration of the custom resources of one definition.
 type StorageMigrationProgress struct {
 	// Resource is the name of the definition, as plural.group.
 	// +kubebuilder:validation:MaxLength=253
 	Resource string `json:"resource"`
-	// From are the versions that objects may have been stored as.
+	// From are the versions that objects may have been stored in.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=63
 	// +listType=atomic
@@ -46,18 +43,18 @@ type StorageMigrationProgress struct {
 	// To is the storage version.
 	// +kubebuilder:validation:MaxLength=63
 	To string `json:"to"`
-	// DefinitionGeneration is that of the definition. The migration begins again if
-	// the definition changes before it is complete.
+	// DefinitionGeneration is the generation of the definition. The migration begins again if the definition changes
+	// before it is complete.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
 	DefinitionGeneration int64 `json:"definitionGeneration,omitempty"`
-	// Objects that were stored anew.
+	// Objects is how many objects were written again.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
 	Objects int64 `json:"objects,omitempty"`
-	// Failed is how many objects could not be stored anew.
+	// Failed is how many objects could not be written again.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
@@ -68,13 +65,13 @@ type StorageMigrationProgress struct {
 	// +listType=atomic
 	// +optional
 	Failures []string `json:"failures,omitempty"`
-	// Continue is where the list of objects goes on. It is for the agent only.
+	// Continue is the token from which the list of objects continues. Only the agent uses it.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Continue string `json:"continue,omitempty"`
 	// StartTime is when the agent began.
 	StartTime metav1.Time `json:"startTime"`
-	// EndTime is when the agent had gone through all objects.
+	// EndTime is when the agent had processed all objects.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
 }

@@ -9,36 +9,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// VersionUpdates says which newer versions are rolled out without a person. An
-// update is judged by the numbers of the version that was rolled out last and of
-// the newer one: 1.2.3 to 1.2.4 is a patch, to 1.3.0 minor, to 2.0.0 major. From
-// 0.1.0 to 0.2.0 is minor.
+// VersionUpdates defines which newer versions are rolled out without an approval. The kind of an update depends on
+// the numbers of the version that was rolled out last and of the newer version: 1.2.3 to 1.2.4 is a patch, to 1.3.0
+// minor, to 2.0.0 major. From 0.1.0 to 0.2.0 is minor.
 type VersionUpdates struct {
-	// Patch says whether an update of the third number is rolled out without an
-	// approval, and one of a pre-release or a rebuild.
+	// Patch defines whether an update of the third number, of a pre-release or of a rebuild is rolled out without
+	// an approval.
 	// +kubebuilder:default=Automatic
 	// +optional
 	Patch UpdatePolicy `json:"patch,omitempty"`
-	// Minor says whether an update of the second number is rolled out without an
-	// approval.
+	// Minor defines whether an update of the second number is rolled out without an approval.
 	// +kubebuilder:default=Automatic
 	// +optional
 	Minor UpdatePolicy `json:"minor,omitempty"`
-	// Major says whether an update of the first number is rolled out without an
-	// approval.
+	// Major defines whether an update of the first number is rolled out without an approval.
 	// +kubebuilder:default=Automatic
 	// +optional
 	Major UpdatePolicy `json:"major,omitempty"`
 
-	// Approved is the version that a person approved last. Whoever sets it needs the
-	// verb approve on the ManagedOperator. It is for this version only; once that is
-	// rolled out, it has no effect.
+	// Approved is the version that a person approved last. A user who sets it needs the verb approve on the
+	// ManagedOperator. The approval is for this version only; once the version is rolled out, it has no effect.
 	// +optional
 	Approved *VersionApproval `json:"approved,omitempty"`
 }
 
-// Policy returns the policy for updates of a kind. Updates may be nil, which is
-// Automatic for each.
+// Policy returns the policy for updates of a kind. A nil VersionUpdates is Automatic for each kind.
 func (u *VersionUpdates) Policy(kind UpdateKind) UpdatePolicy {
 	if u == nil {
 		return UpdateAutomatic
@@ -47,19 +42,19 @@ func (u *VersionUpdates) Policy(kind UpdateKind) UpdatePolicy {
 	return cmp.Or(policy, UpdateAutomatic)
 }
 
-// UpdatePolicy says whether newer versions are rolled out without a person.
+// UpdatePolicy defines whether newer versions are rolled out without an approval.
 //
 // +kubebuilder:validation:Enum=Automatic;Approval
 type UpdatePolicy string
 
 const (
-	// UpdateAutomatic rolls newer versions out.
+	// UpdateAutomatic rolls newer versions out without an approval.
 	UpdateAutomatic UpdatePolicy = "Automatic"
 	// UpdateApproval waits until a person approves the version.
 	UpdateApproval UpdatePolicy = "Approval"
 )
 
-// UpdateKind is how far a version is from the one before.
+// UpdateKind is the kind of the difference between a version and the version before.
 //
 // +kubebuilder:validation:Enum=Patch;Minor;Major
 type UpdateKind string
@@ -78,7 +73,7 @@ type VersionApproval struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
-	// By is the user name of who approved, as the API server knows it.
+	// By is the user name of the person who approved, as the API server authenticated it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by"`
@@ -89,16 +84,15 @@ type VersionApproval struct {
 	At metav1.Time `json:"at,omitempty"`
 }
 
-// AvailableVersion is a version that could be rolled out and waits for an
-// approval.
+// AvailableVersion is a version that could be rolled out and waits for an approval.
 type AvailableVersion struct {
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
-	// Update is how far it is from the version that was rolled out last.
+	// Update is the kind of the update from the version that was rolled out last.
 	Update UpdateKind `json:"update"`
-	// Since is when the hub first saw that it waits.
+	// Since is when the hub first observed that the version waits.
 	Since metav1.Time `json:"since"`
-	// Reason is why it needs an approval.
+	// Reason is why the version needs an approval.
 	// +kubebuilder:validation:MaxLength=512
 	Reason string `json:"reason"`
 }

@@ -9,32 +9,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// VersionHold keeps an operator from a version that was rolled back, or from settings
-// that were rolled back at a version.
+// VersionHold prevents the rollout of a version that was rolled back, or of settings that were rolled back at
+// a version.
 type VersionHold struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
-	// Settings is the hash of the install settings that are held, where the rollback
-	// changed settings and not the version: the version is held with these settings only. It is the
-	// same in every channel, catalog and bundle.
+	// Settings is the hash of the held install settings, if the rollback changed settings and not the version: the
+	// version is held with these settings only. The hash is the same in every channel, catalog and bundle.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Settings string `json:"settings,omitempty"`
-	// Changes are what the rollout had changed in the settings, for people to read,
-	// without the values of environment variables.
+	// Changes are the changes of the rollout to the settings, in a form for people, without the values of
+	// environment variables.
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:items:MaxLength=128
 	// +listType=atomic
 	// +optional
 	Changes []string `json:"changes,omitempty"`
-	// Release is the hash of the release that was rolled back, where the version itself
-	// is not held. Hubs and agents of earlier versions compare it. Where settings is empty,
-	// exactly this release is held.
+	// Release is the hash of the release that was rolled back, if the version itself is not held. Hubs and agents of
+	// earlier versions compare it. If settings is empty, exactly this release is held.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Release string `json:"release,omitempty"`
-	// Rollout that was rolled back; empty where a person made the hold.
+	// Rollout that was rolled back; empty if a person created the hold.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Rollout string `json:"rollout,omitempty"`
@@ -45,16 +43,16 @@ type VersionHold struct {
 	Since metav1.Time `json:"since,omitempty"`
 }
 
-// IsOfSettings tells whether the version is held with certain settings only.
+// IsOfSettings reports whether the version is held with certain settings only.
 func (h VersionHold) IsOfSettings() bool { return h.Settings != "" }
 
-// IsOfVersion tells whether the version is held whatever its settings and its channel are.
+// IsOfVersion reports whether the version is held with any settings and channel.
 func (h VersionHold) IsOfVersion() bool { return h.Settings == "" && h.Release == "" }
 
-// IsByPerson tells whether a person made the hold, and no rollback.
+// IsByPerson reports whether a person created the hold, and not a rollback.
 func (h VersionHold) IsByPerson() bool { return h.Rollout == "" }
 
-// Covers tells whether a release is held.
+// Covers reports whether a release is held.
 func (h VersionHold) Covers(r Release) bool {
 	switch {
 	case h.Version != r.Version:
@@ -67,8 +65,8 @@ func (h VersionHold) Covers(r Release) bool {
 	return true
 }
 
-// Keys identify what is held. Two holds are of the same where they have a key in common: a hold that an agent of an
-// earlier version keeps has lost the hash of the settings.
+// Keys returns the keys of what is held. Two holds hold the same if they have a key in common, because a hold that an
+// agent of an earlier version keeps has lost the hash of the settings.
 func (h VersionHold) Keys() []string {
 	if h.IsOfVersion() {
 		return []string{h.Version}
@@ -82,7 +80,7 @@ func (h VersionHold) Keys() []string {
 	return keys
 }
 
-// Subject is what is held: a version, the settings of one, or one release of it.
+// Subject returns what is held: a version, the settings of a version, or one release of a version.
 func (h VersionHold) Subject() string {
 	switch {
 	case h.IsOfVersion():
@@ -93,7 +91,7 @@ func (h VersionHold) Subject() string {
 	return "one release of version " + h.Version
 }
 
-// String says that it is held, without why.
+// String returns the subject as a sentence without a full stop and without the reason.
 func (h VersionHold) String() string {
 	if h.IsOfSettings() {
 		return fmt.Sprintf("%s are held", h.Subject())

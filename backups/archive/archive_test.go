@@ -22,7 +22,7 @@ import (
 var head = archive.Manifest{Name: "echo.1", Cluster: "prod-1", Operator: "fleet/echo", Bundle: "echo.v1.0.0",
 	Version: "1.0.0", TakenAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 
-// lines returns objects that do not compress to nothing.
+// lines returns objects that cannot be compressed completely.
 func lines(n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -165,8 +165,8 @@ func TestACancelledBackupIsNone(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	if _, _, err := archive.Open(t.Context(), bucket); !errors.Is(err, archive.ErrNone) {
-		t.Errorf("open: %v, want %v", err, archive.ErrNone)
+	if _, _, err := archive.Open(t.Context(), bucket); !errors.Is(err, archive.ErrNoBackup) {
+		t.Errorf("open: %v, want %v", err, archive.ErrNoBackup)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 		"altered":                     {file: content, want: archive.ErrDamaged, change: flip},
 		"something was appended":      {file: content, want: archive.ErrDamaged, change: func(t []byte) []byte { return append(t, "x"...) }},
 		"content removed":             {file: content, want: archive.ErrDamaged},
-		"manifest removed":            {file: archive.ManifestName, want: archive.ErrNone},
+		"manifest removed":            {file: archive.ManifestName, want: archive.ErrNoBackup},
 		"manifest with another count": {file: archive.ManifestName, want: archive.ErrDamaged, change: replace(`"objects": 100`, `"objects": 99`)},
 		"manifest of another format":  {file: archive.ManifestName, want: archive.ErrDamaged, change: replace(`"format": 1`, `"format": 2`)},
 		"manifest cut":                {file: archive.ManifestName, want: archive.ErrDamaged, change: func(t []byte) []byte { return t[:40] }},

@@ -19,40 +19,41 @@ import (
 )
 
 const (
-	// maxLine bounds an object: etcd takes none of this size.
+	// maxLine limits the size of an object. etcd does not store objects of this size.
 	maxLine = 16 << 20
-	// maxManifest bounds the manifest.
+	// maxManifest limits the size of the manifest.
 	maxManifest = 1 << 20
 )
 
-// Open reads and checks the manifest of a backup. The second result is its
-// SHA-256. It returns ErrNone where there is no manifest.
+// Open reads and checks the manifest of a backup. The second result is the SHA-256 of the manifest. It returns
+// ErrNoBackup if there is no manifest.
 func Open(ctx context.Context, bucket *blob.Bucket) (*Manifest, string, error) {
 	attributes, err := bucket.Attributes(ctx, ManifestName)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:
-		return nil, "", fmt.Errorf("%w: there is no %s", ErrNone, ManifestName)
+		return nil, "", fmt.Errorf("%w: there is no %s", ErrNoBackup, ManifestName)
 	case err != nil:
-		return nil, "", storeError("read manifest", err)
+		return nil, "", wrapStoreError("read manifest", err)
 	case attributes.Size > maxManifest:
 		return nil, "", fmt.Errorf("%w: %s has more than %d bytes", ErrDamaged, ManifestName, maxManifest)
 	}
 	text, err := bucket.ReadAll(ctx, ManifestName)
 	if err != nil {
-		return nil, "", storeError("read manifest", err)
+		return nil, "", wrapStoreError("read manifest", err)
 	}
 	var m Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, "", fmt.Errorf("%w: decode manifest: %w", ErrDamaged, err)
 	}
-	if m.Format != format {
-		return nil, "", fmt.Errorf("%w: format %d, and this program reads format %d", ErrDamaged, m.Format, format)
+	if m.Format != formatVersion {
+		return nil, "", fmt.Errorf("%w: format %d, and this program reads format %d", ErrDamaged, m.Format,
+			formatVersion)
 	}
-	return &m, hexOf(text), nil
+	return &m, hashText(text), nil
 }
 
-// Check reads the file with the objects as it is in the store, and compares its
-// size and checksum with the manifest. It needs no identity.
+// Check reads the file with the objects from the store, and compares its size and checksum with the manifest. It
+// needs no identity.
 func Check(ctx context.Context, bucket *blob.Bucket, m *Manifest) error {
 	file, err := openContent(ctx, bucket, m)
 	if err != nil {
@@ -61,34 +62,35 @@ func Check(ctx context.Context, bucket *blob.Bucket, m *Manifest) error {
 	defer file.Close() //nolint:errcheck // it was only read
 	stored := &meter{w: io.Discard, hash: sha256.New()}
 	if _, err := io.Copy(stored, file); err != nil {
-		return storeError("read "+m.Content.File, err)
+		return wrapStoreError("read "+m.Content.File, err)
 	}
-	return stored.matches(m.Content.File, m.Content.Bytes, m.Content.SHA256)
+	return stored.check(m.Content.File, m.Content.Bytes, m.Content.SHA256)
 }
 
+// openContent opens the file with the objects.
 func openContent(ctx context.Context, bucket *blob.Bucket, m *Manifest) (io.ReadCloser, error) {
 	file, err := bucket.NewReader(ctx, m.Content.File, nil)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		return nil, fmt.Errorf("%w: there is no %s", ErrDamaged, m.Content.File)
 	case err != nil:
-		return nil, storeError("read "+m.Content.File, err)
+		return nil, wrapStoreError("read "+m.Content.File, err)
 	}
 	return file, nil
 }
 
-func (m *meter) matches(what string, bytes int64, sum string) error {
-	if m.bytes != bytes || m.sum() != sum {
+// check returns ErrDamaged if the size or the checksum differs. name is the name of the data for the message.
+func (m *meter) check(name string, bytes int64, sum string) error {
+	if m.bytes != bytes || m.hexSum() != sum {
 		return fmt.Errorf("%w: %s has %d bytes with SHA-256 %s, and the manifest says %d bytes with %s", ErrDamaged,
-			what, m.bytes, m.sum(), bytes, sum)
+			name, m.bytes, m.hexSum(), bytes, sum)
 	}
 	return nil
 }
 
-// Read calls each for every object of a backup, in the order in which they were
-// saved. At the end it returns ErrDamaged if the content is not what the manifest
-// says: what each received must not be relied on before. The line is valid until
-// each returns.
+// Read calls each for every object of a backup, in the order in which the objects were saved. It returns ErrDamaged
+// at the end if the content differs from the manifest, so the caller must not rely on the objects before Read returns
+// nil. The line is valid until each returns.
 func Read(ctx context.Context, bucket *blob.Bucket, m *Manifest, identities []age.Identity,
 	each func(line []byte) error) error {
 	file, err := openContent(ctx, bucket, m)
@@ -103,7 +105,7 @@ func Read(ctx context.Context, bucket *blob.Bucket, m *Manifest, identities []ag
 		return err
 	}
 	lines, err := zstd.NewReader(plain, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(window))
+		zstd.WithDecoderMaxWindow(windowSize))
 	if err != nil {
 		return fmt.Errorf("%w: decompress: %w", ErrDamaged, err)
 	}
@@ -111,23 +113,24 @@ func Read(ctx context.Context, bucket *blob.Bucket, m *Manifest, identities []ag
 	if err := readLines(lines, m, each); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, raw); err != nil { // what follows the end of the stream
+	if _, err := io.Copy(io.Discard, raw); err != nil { // the rest of the file counts for the checksum
 		return err
 	}
-	return stored.matches(m.Content.File, m.Content.Bytes, m.Content.SHA256)
+	return stored.check(m.Content.File, m.Content.Bytes, m.Content.SHA256)
 }
 
-// storeReader marks errors as those of the store.
+// storeReader marks errors of the store.
 type storeReader struct{ r io.Reader }
 
 func (s storeReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, storeError("read", err)
+		return n, wrapStoreError("read", err)
 	}
 	return n, err
 }
 
+// decrypt returns the decrypted data; the data itself if it is not encrypted.
 func decrypt(raw io.Reader, m *Manifest, identities []age.Identity) (io.Reader, error) {
 	if !m.Content.Encrypted {
 		return raw, nil
@@ -146,6 +149,8 @@ func decrypt(raw io.Reader, m *Manifest, identities []age.Identity) (io.Reader, 
 	return plain, nil
 }
 
+// readLines calls each for every line, and returns ErrDamaged if the number or the checksum of the lines differs from
+// the manifest.
 func readLines(lines io.Reader, m *Manifest, each func(line []byte) error) error {
 	plain := &meter{w: io.Discard, hash: sha256.New()}
 	scanner := bufio.NewScanner(io.TeeReader(lines, plain))
@@ -166,11 +171,12 @@ func readLines(lines io.Reader, m *Manifest, each func(line []byte) error) error
 	if objects != m.Objects() {
 		return fmt.Errorf("%w: it holds %d objects, and the manifest says %d", ErrDamaged, objects, m.Objects())
 	}
-	return plain.matches("its content", m.Content.PlainBytes, m.Content.PlainSHA256)
+	return plain.check("its content", m.Content.PlainBytes, m.Content.PlainSHA256)
 }
 
-// Verify reads a backup back as completely as is possible without an identity,
-// and compares its manifest with the one that was written.
+// Verify reads a backup back as completely as possible without an identity, and returns ErrDamaged if it differs from
+// what was written. manifestSHA256 is the checksum of the written manifest. It checks
+// only the stored file of an encrypted backup, and not the lines in it.
 func Verify(ctx context.Context, bucket *blob.Bucket, manifestSHA256 string) error {
 	m, sum, err := Open(ctx, bucket)
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// Options say how a backup is written.
+// Options configure how a backup is written.
 type Options struct {
-	// Recipients that the backup is encrypted for; none: it is not encrypted.
+	// Recipients are the keys that the backup is encrypted for; none means that it is not encrypted.
 	Recipients []age.Recipient
-	// MaxBytes is how large the file with the objects may become in the store.
+	// MaxBytes is the maximum size of the file with the objects in the store.
 	MaxBytes int64
 }
 
@@ -43,22 +43,23 @@ func ParseRecipients(keys []string) ([]age.Recipient, error) {
 }
 
 const (
-	// window bounds what zstd keeps in memory.
-	window = 1 << 20
-	// partSize is how much of a file is held in memory for an object store. S3 takes
-	// no smaller parts but the last, and no more than 10,000 of them.
+	// windowSize limits the memory of zstd.
+	windowSize = 1 << 20
+	// partSize is how much of a file is kept in memory for an object store. S3 does not accept smaller parts, except
+	// for the last part, and no more than 10,000 parts.
 	partSize = 8 << 20
-	// deleteTimeout bounds the removal of a backup that failed.
+	// deleteTimeout limits the removal of a failed backup.
 	deleteTimeout = 30 * time.Second
 )
 
-// Write writes a backup to a bucket. Fill adds the objects, and returns their
-// resources. A backup that fails is removed again. The second result is the
-// SHA-256 of the manifest.
+// Write writes a backup to a bucket, and first removes all files of the bucket. head has the fields of the manifest
+// that describe the backup; Write sets the format, the resources and the content. fill adds the objects, one line
+// each, and returns their resources. After an error, the backup is removed. The second result is the SHA-256 of the
+// manifest.
 func Write(ctx context.Context, bucket *blob.Bucket, head Manifest, o Options,
 	fill func(add func(line []byte) error) ([]Resource, error)) (*Manifest, string, error) {
 	m := head
-	m.Format = format
+	m.Format = formatVersion
 	m.Content.File, m.Content.Encrypted = "objects.jsonl.zst", len(o.Recipients) > 0
 	if m.Content.Encrypted {
 		m.Content.File += ".age"
@@ -66,9 +67,9 @@ func Write(ctx context.Context, bucket *blob.Bucket, head Manifest, o Options,
 	if err := Remove(ctx, bucket); err != nil {
 		return nil, "", err
 	}
-	sum, err := write(ctx, bucket, &m, o, fill)
+	sum, err := writeFiles(ctx, bucket, &m, o, fill)
 	if err != nil {
-		// What was written must go even if the caller has been told to stop.
+		// The files must be removed even if ctx has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 		defer cancel()
 		return nil, "", errors.Join(err, Remove(ctx, bucket))
@@ -76,7 +77,8 @@ func Write(ctx context.Context, bucket *blob.Bucket, head Manifest, o Options,
 	return &m, sum, nil
 }
 
-func write(ctx context.Context, bucket *blob.Bucket, m *Manifest, o Options,
+// writeFiles writes the file with the objects, and then the manifest. It returns the SHA-256 of the manifest.
+func writeFiles(ctx context.Context, bucket *blob.Bucket, m *Manifest, o Options,
 	fill func(add func(line []byte) error) ([]Resource, error)) (string, error) {
 	if err := writeContent(ctx, bucket, m, o, fill); err != nil {
 		return "", err
@@ -86,35 +88,38 @@ func write(ctx context.Context, bucket *blob.Bucket, m *Manifest, o Options,
 		return "", fmt.Errorf("encode manifest: %w", err)
 	}
 	if err := bucket.WriteAll(ctx, ManifestName, text, nil); err != nil {
-		return "", storeError("write manifest", err)
+		return "", wrapStoreError("write manifest", err)
 	}
-	return hexOf(text), nil
+	return hashText(text), nil
 }
 
+// writeContent writes the file with the objects, and sets its size and checksum in the manifest.
 func writeContent(ctx context.Context, bucket *blob.Bucket, m *Manifest, o Options,
 	fill func(add func(line []byte) error) ([]Resource, error)) error {
-	// A writer whose context is cancelled before it is closed leaves nothing.
+	// A writer whose context is canceled before it is closed writes no file.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	file, err := bucket.NewWriter(ctx, m.Content.File,
 		&blob.WriterOptions{BufferSize: partSize, MaxConcurrency: 1, ContentType: "application/octet-stream"})
 	if err != nil {
-		return storeError("create "+m.Content.File, err)
+		return wrapStoreError("create "+m.Content.File, err)
 	}
 	stored := &meter{w: &storeWriter{file}, hash: sha256.New(), limit: o.MaxBytes}
 	err = writeLines(stored, m, o, fill)
 	if err != nil {
 		cancel()
-		_ = file.Close() // it was cancelled, so it always fails
+		_ = file.Close() // it was canceled, so closing always fails
 		return err
 	}
 	if err := file.Close(); err != nil {
-		return storeError("write "+m.Content.File, err)
+		return wrapStoreError("write "+m.Content.File, err)
 	}
-	m.Content.Bytes, m.Content.SHA256 = stored.bytes, stored.sum()
+	m.Content.Bytes, m.Content.SHA256 = stored.bytes, stored.hexSum()
 	return nil
 }
 
+// writeLines writes the compressed and encrypted lines, and sets the resources and the plain size and checksum in
+// the manifest.
 func writeLines(out io.Writer, m *Manifest, o Options,
 	fill func(add func(line []byte) error) ([]Resource, error)) error {
 	encrypted := io.WriteCloser(nopCloser{out})
@@ -124,7 +129,7 @@ func writeLines(out io.Writer, m *Manifest, o Options,
 			return fmt.Errorf("encrypt: %w", err)
 		}
 	}
-	compressed, err := zstd.NewWriter(encrypted, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window),
+	compressed, err := zstd.NewWriter(encrypted, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(windowSize),
 		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return fmt.Errorf("compress: %w", err)
@@ -143,13 +148,13 @@ func writeLines(out io.Writer, m *Manifest, o Options,
 	if err = errors.Join(err, compressed.Close(), encrypted.Close()); err != nil {
 		return err
 	}
-	m.Content.PlainBytes, m.Content.PlainSHA256 = plain.bytes, plain.sum()
+	m.Content.PlainBytes, m.Content.PlainSHA256 = plain.bytes, plain.hexSum()
 	return nil
 }
 
-// Remove removes a backup, the manifest first, so that what is left of it where
-// that fails is no backup. It removes all that is in the folder: a program that was
-// killed can have left a temporary file there. It is no error if there is nothing.
+// Remove removes a backup, the manifest first, so that the rest is not a backup if the removal fails. It removes
+// all files of the folder, because a killed program may have left a temporary file. It returns no error if the
+// folder is empty.
 func Remove(ctx context.Context, bucket *blob.Bucket) error {
 	names := []string{ManifestName}
 	for files := bucket.List(nil); ; {
@@ -158,7 +163,7 @@ func Remove(ctx context.Context, bucket *blob.Bucket) error {
 			break
 		}
 		if err != nil {
-			return storeError("list files", err)
+			return wrapStoreError("list files", err)
 		}
 		if file.Key != ManifestName {
 			names = append(names, file.Key)
@@ -166,27 +171,29 @@ func Remove(ctx context.Context, bucket *blob.Bucket) error {
 	}
 	for _, name := range names {
 		if err := bucket.Delete(ctx, name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-			return storeError("remove "+name, err)
+			return wrapStoreError("remove "+name, err)
 		}
 	}
 	return nil
 }
 
-func storeError(what string, err error) error { return fmt.Errorf("%w: %s: %w", ErrStore, what, err) }
+// wrapStoreError adds ErrStore and the operation to an error.
+func wrapStoreError(operation string, err error) error {
+	return fmt.Errorf("%w: %s: %w", ErrStore, operation, err)
+}
 
-// storeWriter marks errors as those of the store.
+// storeWriter marks errors of the store.
 type storeWriter struct{ w io.Writer }
 
 func (s *storeWriter) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
 	if err != nil {
-		return n, storeError("write", err)
+		return n, wrapStoreError("write", err)
 	}
 	return n, nil
 }
 
-// meter counts and hashes what goes through it, and fails above a limit that is
-// not zero.
+// meter counts and hashes the bytes that it writes, and fails above a limit that is not zero.
 type meter struct {
 	w     io.Writer
 	hash  hash.Hash
@@ -204,13 +211,15 @@ func (m *meter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (m *meter) sum() string { return hex.EncodeToString(m.hash.Sum(nil)) }
+// hexSum returns the checksum as hexadecimal text.
+func (m *meter) hexSum() string { return hex.EncodeToString(m.hash.Sum(nil)) }
 
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-func hexOf(text []byte) string {
+// hashText returns the SHA-256 of a text as hexadecimal text.
+func hashText(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

@@ -1,9 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capture reads the objects of a cluster for a backup. It reads pages,
-// and decodes one object at a time, so that its memory is bounded by the largest
-// object. All objects of a resource are as they were at one time.
+// Package capture reads the objects of a cluster for a backup. It reads pages and decodes one object at a time, so
+// its memory is limited by the largest object. All objects of a resource are from the same point in time.
 package capture
 
 import (
@@ -23,25 +22,25 @@ import (
 // pageSize is how many objects one request returns.
 const pageSize = 500
 
-// Pages opens a page of a list: a List as JSON.
+// Pages opens a page of a list: a List as JSON. next is the continue token of the previous page; empty for the first
+// page.
 type Pages interface {
 	Page(ctx context.Context, r archive.Resource, selector string, limit int, next string) (io.ReadCloser, error)
 }
 
-// Request is a resource to read; a selector restricts it to objects with these
-// labels.
+// Request is a resource to read. A selector restricts it to objects with matching labels.
 type Request struct {
 	archive.Resource
 	Selector string
 }
 
-// Objects reads all objects of the requests and gives each to add, as a line of
-// JSON. It returns the resources with their counts.
-func Objects(ctx context.Context, pages Pages, requests []Request, add func(line []byte) error) ([]archive.Resource,
+// ReadObjects reads all objects of the requests and calls add with each object as a line of JSON. It returns the
+// resources with their counts.
+func ReadObjects(ctx context.Context, pages Pages, requests []Request, add func(line []byte) error) ([]archive.Resource,
 	error) {
 	var out []archive.Resource
 	for _, request := range requests {
-		resource, err := read(ctx, pages, request, add)
+		resource, err := readResource(ctx, pages, request, add)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", request.Name(), err)
 		}
@@ -50,11 +49,14 @@ func Objects(ctx context.Context, pages Pages, requests []Request, add func(line
 	return out, nil
 }
 
-func read(ctx context.Context, pages Pages, request Request, add func(line []byte) error) (archive.Resource, error) {
+// readResource reads all pages of one resource, calls add with each object as a line of JSON, and returns the resource
+// with its counts. Objects that are being deleted are skipped.
+func readResource(ctx context.Context, pages Pages, request Request,
+	add func(line []byte) error) (archive.Resource, error) {
 	resource := request.Resource
 	resource.Objects, resource.Skipped = 0, 0
 	each := func(raw []byte) error {
-		line, err := Line(raw, resource)
+		line, err := EncodeLine(raw, resource)
 		switch {
 		case err != nil:
 			return err
@@ -78,11 +80,11 @@ func read(ctx context.Context, pages Pages, request Request, add func(line []byt
 	}
 }
 
-// decodePage calls each for every object of a List, and returns where the next
-// page begins; empty for the last one.
+// decodePage calls each for every object of a List, and returns the continue token of the next page; empty for the
+// last page.
 func decodePage(r io.Reader, each func(raw []byte) error) (next string, err error) {
 	decoder := json.NewDecoder(r)
-	if err := expect(decoder, json.Delim('{')); err != nil {
+	if err := expectDelim(decoder, json.Delim('{')); err != nil {
 		return "", err
 	}
 	for decoder.More() {
@@ -97,7 +99,7 @@ func decodePage(r io.Reader, each func(raw []byte) error) (next string, err erro
 			var meta metav1.ListMeta
 			err = decoder.Decode(&meta)
 			next = meta.Continue
-		default:
+		default: // such as kind and apiVersion
 			var skipped json.RawMessage
 			err = decoder.Decode(&skipped)
 		}
@@ -105,11 +107,12 @@ func decodePage(r io.Reader, each func(raw []byte) error) (next string, err erro
 			return "", fmt.Errorf("decode list: %w", err)
 		}
 	}
-	return next, expect(decoder, json.Delim('}'))
+	return next, expectDelim(decoder, json.Delim('}'))
 }
 
+// decodeItems calls each for every object of a JSON list.
 func decodeItems(decoder *json.Decoder, each func(raw []byte) error) error {
-	if err := expect(decoder, json.Delim('[')); err != nil {
+	if err := expectDelim(decoder, json.Delim('[')); err != nil {
 		return err
 	}
 	for decoder.More() {
@@ -121,10 +124,11 @@ func decodeItems(decoder *json.Decoder, each func(raw []byte) error) error {
 			return err
 		}
 	}
-	return expect(decoder, json.Delim(']'))
+	return expectDelim(decoder, json.Delim(']'))
 }
 
-func expect(decoder *json.Decoder, want json.Delim) error {
+// expectDelim returns an error if the next token is not the wanted delimiter.
+func expectDelim(decoder *json.Decoder, want json.Delim) error {
 	token, err := decoder.Token()
 	if err != nil {
 		return fmt.Errorf("decode list: %w", err)
@@ -135,14 +139,13 @@ func expect(decoder *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-// keptMetadata are the fields of an object's metadata that a backup keeps. The UID
-// is kept so that owners can be found again.
+// keptMetadata are the fields of an object's metadata that a backup keeps. A restore needs the UID to find owners.
 var keptMetadata = []string{"name", "namespace", "uid", "labels", "annotations", "finalizers", "ownerReferences",
 	"creationTimestamp"}
 
-// Line returns what a backup keeps of an object, as one line of JSON; nil for an
-// object that is being deleted.
-func Line(raw []byte, r archive.Resource) ([]byte, error) {
+// EncodeLine returns the parts of an object that a backup keeps, as one line of JSON; nil for an object that is
+// being deleted.
+func EncodeLine(raw []byte, r archive.Resource) ([]byte, error) {
 	var object map[string]any
 	if err := kjson.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("decode object: %w", err)

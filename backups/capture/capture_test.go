@@ -20,8 +20,8 @@ import (
 
 var echos = archive.Resource{Group: "example.com", Version: "v1", Plural: "echos", Kind: "Echo"}
 
-// pages is a cluster with so many objects. It streams them, so that a test can
-// count how many of them were read when one is handed on.
+// pages is a cluster with so many objects. It streams them, so that a test can count how many were read when one is
+// passed on.
 type pages struct {
 	objects int
 	limits  []int
@@ -57,7 +57,7 @@ func (p *pages) Page(_ context.Context, _ archive.Resource, _ string, limit int,
 func TestAllPagesAreRead(t *testing.T) {
 	p := &pages{objects: 1201}
 	var names []string
-	got, err := capture.Objects(t.Context(), p, []capture.Request{{Resource: echos}}, func(line []byte) error {
+	got, err := capture.ReadObjects(t.Context(), p, []capture.Request{{Resource: echos}}, func(line []byte) error {
 		names = append(names, string(line))
 		return nil
 	})
@@ -81,7 +81,7 @@ func TestOneObjectIsInMemoryAtATime(t *testing.T) {
 	p := &pages{objects: 400}
 	reader := &counting{Pages: p}
 	objects, most := 0, 0
-	_, err := capture.Objects(t.Context(), reader, []capture.Request{{Resource: echos}}, func(line []byte) error {
+	_, err := capture.ReadObjects(t.Context(), reader, []capture.Request{{Resource: echos}}, func(line []byte) error {
 		objects++
 		most = max(most, reader.bytes-objects*len(line)/2)
 		return nil
@@ -120,7 +120,7 @@ func (c *counting) Write(p []byte) (int, error) {
 
 func TestAPageThatFailsFailsTheWhole(t *testing.T) {
 	gone := errors.New("gone")
-	_, err := capture.Objects(t.Context(), &pages{objects: 501, fail: gone},
+	_, err := capture.ReadObjects(t.Context(), &pages{objects: 501, fail: gone},
 		[]capture.Request{{Resource: echos}}, func([]byte) error { return nil })
 	if !errors.Is(err, gone) || !strings.Contains(err.Error(), "echos.example.com") {
 		t.Errorf("error: %v", err)
@@ -136,7 +136,7 @@ func (f fixed) Page(context.Context, archive.Resource, string, int, string) (io.
 func TestListsThatAreCutFail(t *testing.T) {
 	whole := `{"items":[{"metadata":{"name":"a"}}],"metadata":{}}`
 	for i := range len(whole) - 1 {
-		_, err := capture.Objects(t.Context(), fixed(whole[:i]), []capture.Request{{Resource: echos}},
+		_, err := capture.ReadObjects(t.Context(), fixed(whole[:i]), []capture.Request{{Resource: echos}},
 			func([]byte) error { return nil })
 		if err == nil {
 			t.Errorf("no error for %s", whole[:i])
@@ -155,7 +155,7 @@ func TestLine(t *testing.T) {
 		"an object that is being deleted": {object: `{"metadata":{"name":"a","deletionTimestamp":"2026-01-01T00:00:00Z"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := capture.Line([]byte(test.object), echos)
+			got, err := capture.EncodeLine([]byte(test.object), echos)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestLine(t *testing.T) {
 			}
 		})
 	}
-	if _, err := capture.Line([]byte(`{"spec":{}}`), echos); err == nil {
+	if _, err := capture.EncodeLine([]byte(`{"spec":{}}`), echos); err == nil {
 		t.Error("no error for an object without metadata")
 	}
 }

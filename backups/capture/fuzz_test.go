@@ -8,10 +8,10 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
-// FuzzDecodePage reads what the API server of a cluster answers, in which anybody's custom resources are.
+// FuzzDecodePage decodes answers of a cluster's API server, which contain untrusted custom resources.
 func FuzzDecodePage(f *testing.F) {
 	f.Add([]byte(`{"kind":"List","metadata":{"continue":"x"},"items":[{"a":1},{"b":[]}]}`))
 	f.Add([]byte(`{"items":[1,"x",null]}`))

@@ -21,20 +21,21 @@ import (
 	"github.com/bellwether-dev/bellwether/backups/restore/plan"
 )
 
-// resource is what is known of a resource in the cluster.
+// resource describes a resource of the backup on the cluster.
 type resource struct {
 	archive.Resource
 	schema *plan.Schema
-	// status says that the status is a subresource.
-	status bool
-	// problem is why no object of it can be restored.
+	// hasStatus is set if the status is a subresource.
+	hasStatus bool
+	// problem is why no object of the resource can be restored; empty if objects can be restored.
 	problem string
 }
 
 const statusSubresource = "status"
 
-var definitions = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+var definitionResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
+// readResources reads the resources of the backup from the cluster.
 func (r *run) readResources(ctx context.Context) error {
 	for _, saved := range r.manifest.Resources {
 		found, err := r.readResource(ctx, saved)
@@ -46,12 +47,14 @@ func (r *run) readResources(ctx context.Context) error {
 	return nil
 }
 
+// readResource reads the CustomResourceDefinition of a resource. A missing definition or version becomes the problem
+// of the resource.
 func (r *run) readResource(ctx context.Context, saved archive.Resource) (*resource, error) {
 	out := &resource{Resource: saved}
 	if saved.Group == "" {
-		return out, nil
+		return out, nil // core resources, such as Secrets, have no definition
 	}
-	object, err := r.cluster.Client.Resource(definitions).Get(ctx, saved.Name(), metav1.GetOptions{})
+	object, err := r.cluster.Client.Resource(definitionResource).Get(ctx, saved.Name(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		out.problem = fmt.Sprintf("the cluster has no CustomResourceDefinition %s: install the operator first",
@@ -71,7 +74,7 @@ func (r *run) readResource(ctx context.Context, saved archive.Resource) (*resour
 		if v.Schema != nil {
 			out.schema = v.Schema.OpenAPIV3Schema
 		}
-		out.status = v.Subresources != nil && v.Subresources.Status != nil
+		out.hasStatus = v.Subresources != nil && v.Subresources.Status != nil
 		return out, nil
 	}
 	out.problem = fmt.Sprintf("the cluster does not serve version %s of %s, in which it was saved", saved.Version,
@@ -79,7 +82,8 @@ func (r *run) readResource(ctx context.Context, saved archive.Resource) (*resour
 	return out, nil
 }
 
-func (r *run) client(res *resource, namespace string) dynamic.ResourceInterface {
+// newClient returns a client for a resource in a namespace; for a cluster-scoped resource if namespace is empty.
+func (r *run) newClient(res *resource, namespace string) dynamic.ResourceInterface {
 	c := r.cluster.Client.Resource(schema.GroupVersionResource{Group: res.Group, Version: res.Version,
 		Resource: res.Plural})
 	if namespace == "" {
@@ -88,24 +92,26 @@ func (r *run) client(res *resource, namespace string) dynamic.ResourceInterface 
 	return c.Namespace(namespace)
 }
 
-// attempts is how often an object is compared again because it changed meanwhile.
-const attempts = 5
+// maxAttempts limits how often an object is compared again after a concurrent change.
+const maxAttempts = 5
 
-// write creates an object or fills in what it lacks, and returns it as it is then.
-func (r *run) write(ctx context.Context, res *resource, saved *unstructured.Unstructured, result *Result) (
+// restoreObject creates an object or adds its missing fields, and records in result what it did. It returns the live
+// object after the change; nil for a dry run that would create the object. It tries again after a concurrent change, at
+// most maxAttempts times.
+func (r *run) restoreObject(ctx context.Context, res *resource, saved *unstructured.Unstructured, result *Result) (
 	*unstructured.Unstructured, error) {
 	var lastErr error
-	for range attempts {
-		live, err := r.client(res, saved.GetNamespace()).Get(ctx, saved.GetName(), metav1.GetOptions{})
+	for range maxAttempts {
+		live, err := r.newClient(res, saved.GetNamespace()).Get(ctx, saved.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			live, err = r.create(ctx, res, saved, result)
+			live, err = r.createObject(ctx, res, saved, result)
 		case err != nil:
 			return nil, fmt.Errorf("get: %w", err)
 		case live.GetDeletionTimestamp() != nil:
 			return nil, fmt.Errorf("it is being deleted; restore it once it is gone")
 		default:
-			live, err = r.fill(ctx, res, saved, live, result)
+			live, err = r.fillObject(ctx, res, saved, live, result)
 		}
 		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 			lastErr = err
@@ -116,7 +122,9 @@ func (r *run) write(ctx context.Context, res *resource, saved *unstructured.Unst
 	return nil, fmt.Errorf("it keeps changing: %w", lastErr)
 }
 
-func (r *run) create(ctx context.Context, res *resource, saved *unstructured.Unstructured, result *Result) (
+// createObject creates an object with its current owners, and then its status. It records the fields that the API
+// server dropped in result.Pruned.
+func (r *run) createObject(ctx context.Context, res *resource, saved *unstructured.Unstructured, result *Result) (
 	*unstructured.Unstructured, error) {
 	result.Action = Create
 	if err := r.ensureNamespace(ctx, saved.GetNamespace()); err != nil {
@@ -126,36 +134,38 @@ func (r *run) create(ctx context.Context, res *resource, saved *unstructured.Uns
 	r.setOwners(ctx, object, result)
 	object.SetUID("")
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	if res.status {
+	if res.hasStatus {
 		delete(object.Object, "status")
 	}
 	if r.options.DryRun {
 		return nil, nil
 	}
-	live, err := r.client(res, saved.GetNamespace()).Create(ctx, object,
+	live, err := r.newClient(res, saved.GetNamespace()).Create(ctx, object,
 		metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("create: %w", err)
 	}
-	if res.status && saved.Object["status"] != nil {
+	if res.hasStatus && saved.Object["status"] != nil {
 		_, status := plan.Compare(saved.Object, live.Object, res.schema, true)
-		if live, err = r.apply(ctx, res, live, status.Apply, statusSubresource); err != nil {
+		if live, err = r.applyFields(ctx, res, live, status.Apply, statusSubresource); err != nil {
 			return nil, err
 		}
 	}
-	result.Pruned = lost(saved, live, res)
+	result.Pruned = listLost(saved, live, res)
 	return live, nil
 }
 
-// lost are the fields of a saved object that the live one still lacks.
-func lost(saved, live *unstructured.Unstructured, res *resource) []string {
-	object, status := plan.Compare(saved.Object, live.Object, res.schema, res.status)
+// listLost returns the fields of a saved object that the live object still lacks.
+func listLost(saved, live *unstructured.Unstructured, res *resource) []string {
+	object, status := plan.Compare(saved.Object, live.Object, res.schema, res.hasStatus)
 	return append(object.Restored, status.Restored...)
 }
 
-func (r *run) fill(ctx context.Context, res *resource, saved, live *unstructured.Unstructured, result *Result) (
+// fillObject adds the missing fields of an object and sets the result. Fields that the API server drops are listed
+// as pruned.
+func (r *run) fillObject(ctx context.Context, res *resource, saved, live *unstructured.Unstructured, result *Result) (
 	*unstructured.Unstructured, error) {
-	object, status := plan.Compare(saved.Object, live.Object, res.schema, res.status)
+	object, status := plan.Compare(saved.Object, live.Object, res.schema, res.hasStatus)
 	result.Action = None
 	result.Fields = slices.Concat(object.Restored, status.Restored)
 	result.Kept = slices.Concat(object.Kept, status.Kept)
@@ -168,16 +178,16 @@ func (r *run) fill(ctx context.Context, res *resource, saved, live *unstructured
 	}
 	var err error
 	if object.Apply != nil {
-		if live, err = r.apply(ctx, res, live, object.Apply, ""); err != nil {
+		if live, err = r.applyFields(ctx, res, live, object.Apply, ""); err != nil {
 			return nil, err
 		}
 	}
 	if status.Apply != nil {
-		if live, err = r.apply(ctx, res, live, status.Apply, statusSubresource); err != nil {
+		if live, err = r.applyFields(ctx, res, live, status.Apply, statusSubresource); err != nil {
 			return nil, err
 		}
 	}
-	result.Pruned = lost(saved, live, res)
+	result.Pruned = listLost(saved, live, res)
 	result.Fields = slices.DeleteFunc(result.Fields, func(f string) bool { return slices.Contains(result.Pruned, f) })
 	if len(result.Fields) == 0 {
 		result.Action = None
@@ -185,17 +195,17 @@ func (r *run) fill(ctx context.Context, res *resource, saved, live *unstructured
 	return live, nil
 }
 
-// apply applies fields to an object as it was read: the API server refuses it if
-// the object has changed since.
-func (r *run) apply(ctx context.Context, res *resource, live *unstructured.Unstructured, fields map[string]any,
+// applyFields writes fields to an object, or to its status if subresource is "status", and returns the result. It
+// writes nothing if fields is nil. The API server refuses the change if the object has changed since it was read.
+func (r *run) applyFields(ctx context.Context, res *resource, live *unstructured.Unstructured, fields map[string]any,
 	subresource string) (*unstructured.Unstructured, error) {
 	if fields == nil {
 		return live, nil
 	}
 	if isManagedInOtherVersions(live) {
-		return r.update(ctx, res, live, fields, subresource)
+		return r.updateFields(ctx, res, live, fields, subresource)
 	}
-	all, err := withOwned(live, fields, res.schema, subresource)
+	all, err := addOwnedFields(live, fields, res.schema, subresource)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +217,7 @@ func (r *run) apply(ctx context.Context, res *resource, live *unstructured.Unstr
 	config.SetUID(live.GetUID())
 	config.SetResourceVersion(live.GetResourceVersion())
 	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
-	client := r.client(res, live.GetNamespace())
+	client := r.newClient(res, live.GetNamespace())
 	var applied *unstructured.Unstructured
 	if subresource == "" {
 		applied, err = client.Apply(ctx, live.GetName(), config, options)
@@ -220,25 +230,24 @@ func (r *run) apply(ctx context.Context, res *resource, live *unstructured.Unstr
 	return applied, nil
 }
 
-// isManagedInOtherVersions tells whether a field manager wrote an object in another
-// version of the API. A server-side apply has the API server convert the object to
-// that version, and fails where that lacks fields of this one: even if the object
-// would be taken.
+// isManagedInOtherVersions reports whether a field manager wrote an object in another version of the API. For a
+// server-side apply, the API server converts the object to that version, and fails if that version lacks fields of
+// this version, even if the result would be valid.
 func isManagedInOtherVersions(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.APIVersion != "" && entry.APIVersion != live.GetAPIVersion()
 	})
 }
 
-// update writes an object as it was read, with the fields filled in: the API server
-// refuses it if the object has changed since.
-func (r *run) update(ctx context.Context, res *resource, live *unstructured.Unstructured, fields map[string]any,
+// updateFields does the same as applyFields, but with an update instead of a server-side apply; see
+// isManagedInOtherVersions.
+func (r *run) updateFields(ctx context.Context, res *resource, live *unstructured.Unstructured, fields map[string]any,
 	subresource string) (*unstructured.Unstructured, error) {
 	filled, ok := plan.Fill(live.Object, fields, res.schema).(map[string]any)
 	if !ok {
 		return live, nil
 	}
-	client, options := r.client(res, live.GetNamespace()), metav1.UpdateOptions{FieldManager: FieldManager}
+	client, options := r.newClient(res, live.GetNamespace()), metav1.UpdateOptions{FieldManager: FieldManager}
 	var updated *unstructured.Unstructured
 	var err error
 	if object := (&unstructured.Unstructured{Object: filled}); subresource == "" {
@@ -252,8 +261,9 @@ func (r *run) update(ctx context.Context, res *resource, live *unstructured.Unst
 	return updated, nil
 }
 
-// withOwned adds the fields that an earlier restore applied to the same object.
-func withOwned(live *unstructured.Unstructured, fields map[string]any, schema *plan.Schema, subresource string) (
+// addOwnedFields returns fields together with the fields that an earlier restore applied to the same object, because an
+// apply removes owned fields that it leaves out.
+func addOwnedFields(live *unstructured.Unstructured, fields map[string]any, schema *plan.Schema, subresource string) (
 	map[string]any, error) {
 	for _, entry := range live.GetManagedFields() {
 		if entry.Manager != FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply ||
@@ -264,11 +274,11 @@ func withOwned(live *unstructured.Unstructured, fields map[string]any, schema *p
 		if err != nil {
 			return nil, fmt.Errorf("encode managed fields: %w", err)
 		}
-		owned, err := plan.Owned(live.Object, raw)
+		owned, err := plan.SelectOwned(live.Object, raw)
 		if err != nil {
 			return nil, fmt.Errorf("decode managed fields: %w", err)
 		}
-		if all, ok := plan.Add(owned, fields, schema).(map[string]any); ok {
+		if all, ok := plan.AddOwned(owned, fields, schema).(map[string]any); ok {
 			return all, nil
 		}
 	}

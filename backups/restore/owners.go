@@ -16,20 +16,20 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// setOwners has an object that is created refer to its owners as they are now. A
-// reference to an owner that does not exist is left out: the cluster would delete
-// the object because of it.
+// setOwners sets the owner references of a new object to the current UIDs of the owners. It drops references to
+// owners that do not exist, because the cluster would delete the object.
 func (r *run) setOwners(ctx context.Context, object *unstructured.Unstructured, result *Result) {
 	var kept []metav1.OwnerReference
 	result.DroppedOwners = nil
 	for _, owner := range object.GetOwnerReferences() {
 		r.mu.Lock()
-		now, restored := r.now[owner.UID]
+		current, isRestored := r.currentUIDs[owner.UID]
 		r.mu.Unlock()
 		switch {
-		case restored && now != "":
-			owner.UID = now
-		case r.saved[owner.UID] || !r.exists(ctx, owner, object.GetNamespace()):
+		case isRestored && current != "":
+			owner.UID = current
+		// The owner is in the backup and was not restored, or it is not in the backup and not on the cluster.
+		case r.saved[owner.UID] || !r.hasOwner(ctx, owner, object.GetNamespace()):
 			result.DroppedOwners = append(result.DroppedOwners, owner.Kind+" "+owner.Name)
 			continue
 		}
@@ -42,9 +42,8 @@ func (r *run) setOwners(ctx context.Context, object *unstructured.Unstructured, 
 	object.SetOwnerReferences(kept)
 }
 
-// exists tells whether the cluster has an owner with this UID. One that cannot be
-// read counts as gone.
-func (r *run) exists(ctx context.Context, owner metav1.OwnerReference, namespace string) bool {
+// hasOwner reports whether the cluster has an owner with this UID. An owner that cannot be read counts as missing.
+func (r *run) hasOwner(ctx context.Context, owner metav1.OwnerReference, namespace string) bool {
 	kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 	mapping, err := r.cluster.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -58,22 +57,25 @@ func (r *run) exists(ctx context.Context, owner metav1.OwnerReference, namespace
 	return err == nil && live.GetUID() == owner.UID
 }
 
-// ensureNamespace checks once that a namespace exists, or creates it.
+// ensureNamespace checks once for each namespace that it exists, or creates it if the options permit this. Later calls
+// return the first result.
 func (r *run) ensureNamespace(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err, known := r.namespaces[name]
-	if !known {
-		err = r.namespace(ctx, name)
+	err, isKnown := r.namespaces[name]
+	if !isKnown {
+		err = r.readOrCreateNamespace(ctx, name)
 		r.namespaces[name] = err
 	}
 	return err
 }
 
-func (r *run) namespace(ctx context.Context, name string) error {
+// readOrCreateNamespace creates a namespace that does not exist, if the options permit this. Otherwise it returns an
+// error for a missing namespace. A dry run creates nothing.
+func (r *run) readOrCreateNamespace(ctx context.Context, name string) error {
 	client := r.cluster.Client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 	_, err := client.Get(ctx, name, metav1.GetOptions{})
 	switch {

@@ -9,37 +9,35 @@ import "fmt"
 type Action string
 
 const (
-	// Create creates an object that is gone.
+	// Create creates an object that does not exist.
 	Create Action = "Create"
-	// Fill brings back fields that an object has lost.
+	// Fill adds the missing fields of an object.
 	Fill Action = "Fill"
-	// None leaves an object as it is.
+	// None does not change an object.
 	None Action = "None"
-	// Fail says that the object was not restored; Problem says why.
+	// Fail means that the object was not restored; Problem says why.
 	Fail Action = "Fail"
 )
 
-// Result is what a restore did, or with a dry run would do, with one object.
+// Result is what a restore did, or what a dry run would do, with one object.
 type Result struct {
 	Action Action `json:"action"`
 	// Resource is the plural and the group.
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Fields are those that are brought back.
+	// Fields are the fields that are restored.
 	Fields []string `json:"fields,omitempty"`
-	// Kept are fields with another value than in the backup; they stay.
+	// Kept are the fields with another value than in the backup. They do not change.
 	Kept []string `json:"kept,omitempty"`
-	// Pruned are fields that the API server did not take, because the
-	// CustomResourceDefinition does not have them.
+	// Pruned are fields that the API server dropped, because the CustomResourceDefinition does not have them.
 	Pruned []string `json:"pruned,omitempty"`
-	// DroppedOwners are owners that do not exist, so that the object no longer
-	// refers to them.
+	// DroppedOwners are owners that do not exist. The object has no references to them.
 	DroppedOwners []string `json:"droppedOwners,omitempty"`
 	Problem       string   `json:"problem,omitempty"`
 }
 
-// Object names the object.
+// Object returns the resource and the name of the object.
 func (r Result) Object() string {
 	if r.Namespace == "" {
 		return r.Resource + " " + r.Name
@@ -47,7 +45,7 @@ func (r Result) Object() string {
 	return fmt.Sprintf("%s %s/%s", r.Resource, r.Namespace, r.Name)
 }
 
-// Report counts what a restore did, or would do.
+// Report counts what a restore did, or what a dry run would do.
 type Report struct {
 	DryRun    bool  `json:"dryRun,omitempty"`
 	Objects   int64 `json:"objects"`
@@ -55,7 +53,7 @@ type Report struct {
 	Filled    int64 `json:"filled"`
 	Unchanged int64 `json:"unchanged"`
 	Failed    int64 `json:"failed"`
-	// Fields were brought back, and Kept ones have another value and stay.
+	// Fields were restored. Kept fields have another value and do not change.
 	Fields int64 `json:"fields"`
 	Kept   int64 `json:"kept"`
 	Pruned int64 `json:"pruned"`
@@ -63,7 +61,8 @@ type Report struct {
 	DroppedOwners int64 `json:"droppedOwners"`
 }
 
-func (r *Report) add(result Result) {
+// addResult counts the result of one object.
+func (r *Report) addResult(result Result) {
 	r.Objects++
 	switch result.Action {
 	case Create:

@@ -31,9 +31,9 @@ import (
 type object = map[string]any
 
 var (
-	things      = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
-	namespaces  = corev1.SchemeGroupVersion.WithResource("namespaces")
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+	things             = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
+	namespaces         = corev1.SchemeGroupVersion.WithResource("namespaces")
+	definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 		Resource: "customresourcedefinitions"}
 )
 
@@ -72,8 +72,8 @@ func namespace(name string) object {
 	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name}}
 }
 
-// cluster is one that holds the objects. It gives new objects new UIDs, and applies
-// by the rules of server-side apply for objects without lists.
+// cluster returns a cluster with the objects. It gives new objects new UIDs, and applies by the rules of server-side
+// apply for objects without lists.
 func cluster(t *testing.T, objects ...object) (restore.Cluster, *fake.FakeDynamicClient) {
 	t.Helper()
 	var all []runtime.Object
@@ -81,7 +81,7 @@ func cluster(t *testing.T, objects ...object) (restore.Cluster, *fake.FakeDynami
 		all = append(all, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(o)})
 	}
 	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		things: "ThingList", namespaces: "NamespaceList", definitions: "CustomResourceDefinitionList"}, all...)
+		things: "ThingList", namespaces: "NamespaceList", definitionResource: "CustomResourceDefinitionList"}, all...)
 	c.PrependReactor("create", "things", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		o := action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured)
 		o.SetUID(types.UID("new-" + o.GetName()))
@@ -97,7 +97,7 @@ func cluster(t *testing.T, objects ...object) (restore.Cluster, *fake.FakeDynami
 		if err := json.Unmarshal(patch.GetPatch(), &fields); err != nil {
 			return true, nil, err
 		}
-		merged, _ := plan.Add(live.(*unstructured.Unstructured).Object, fields, nil).(object)
+		merged, _ := plan.AddOwned(live.(*unstructured.Unstructured).Object, fields, nil).(object)
 		out := &unstructured.Unstructured{Object: merged}
 		return true, out, c.Tracker().Update(things, out, patch.GetNamespace())
 	})
@@ -130,7 +130,7 @@ func backup(t *testing.T, objects ...object) (*blob.Bucket, *archive.Manifest) {
 	return bucket, m
 }
 
-// present are the things of the cluster by name, without UIDs.
+// present returns the things of the cluster by name, without UIDs.
 func present(t *testing.T, c restore.Cluster) map[string]object {
 	t.Helper()
 	list, err := c.Client.(*fake.FakeDynamicClient).Tracker().List(things, things.GroupVersion().WithKind("Thing"),
@@ -265,7 +265,7 @@ func TestNamespacesAreCreatedOnlyIfAsked(t *testing.T) {
 	}
 }
 
-// TestADamagedBackupWritesNothing: the whole of it is read first.
+// TestADamagedBackupWritesNothing checks that the whole backup is read before anything is written.
 func TestADamagedBackupWritesNothing(t *testing.T) {
 	var objects []object
 	for i := range 200 {
@@ -292,8 +292,8 @@ func TestADamagedBackupWritesNothing(t *testing.T) {
 	}
 }
 
-// TestAnObjectThatWasWrittenInAnotherVersion is written by an update: the API server
-// refuses a server-side apply of it where the other version lacks the field.
+// TestAnObjectThatWasWrittenInAnotherVersion checks that such an object is written by an update: the API server
+// refuses a server-side apply if the other version lacks the field.
 func TestAnObjectThatWasWrittenInAnotherVersion(t *testing.T) {
 	managed := func(o object) {
 		o["metadata"].(object)["managedFields"] = []any{object{"manager": "operator", "operation": "Update",

@@ -1,10 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store opens the stores that backups are kept in, by URL. It knows
-// folders (file:///path) and buckets of S3 and of what is compatible with it
-// (s3://bucket/prefix). Other drivers of gocloud.dev/blob work too where a program
-// imports them.
+// Package store opens the stores of backups by URL. It supports folders (file:///path) and buckets of S3 and
+// compatible stores (s3://bucket/prefix). Other drivers of gocloud.dev/blob also work if a program imports them.
 package store
 
 import (
@@ -24,18 +22,17 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// Credentials of a store. Without an access key those of the environment are
-// used.
+// Credentials are the credentials of a store. Without an access key, the credentials of the environment are used.
 type Credentials struct{ AccessKeyID, SecretAccessKey, SessionToken string }
 
-// Keys of a Secret with credentials.
+// The keys of a Secret with credentials.
 const (
 	KeyAccessKeyID     = "accessKeyID"
 	KeySecretAccessKey = "secretAccessKey"
 	KeySessionToken    = "sessionToken"
 )
 
-// CredentialsOf reads credentials out of a Secret's data.
+// CredentialsOf reads credentials from a Secret's data.
 func CredentialsOf(data map[string][]byte) (Credentials, error) {
 	c := Credentials{AccessKeyID: string(data[KeyAccessKeyID]), SecretAccessKey: string(data[KeySecretAccessKey]),
 		SessionToken: string(data[KeySessionToken])}
@@ -45,11 +42,11 @@ func CredentialsOf(data map[string][]byte) (Credentials, error) {
 	return c, nil
 }
 
-// ErrURL says that a URL does not name a store.
+// ErrURL means that a URL does not name a store.
 var ErrURL = errors.New("invalid URL of a store")
 
-// Folder returns the URL of a folder in a store. Each element is one name: it cannot lead out of the store, or into the
-// folder of another cluster.
+// Folder returns the URL of a folder in a store. Each element must be a single name, so that the folder cannot be
+// outside the store, or in the folder of another cluster.
 func Folder(store string, elements ...string) (string, error) {
 	for _, e := range elements {
 		if e == "" || e == "." || e == ".." || strings.ContainsAny(e, `/\`) {
@@ -64,9 +61,8 @@ func Folder(store string, elements ...string) (string, error) {
 	return u.String(), nil
 }
 
-// IsAllowed tells whether a URL is that of an allowed store, or of a folder in
-// one. The options of an S3 store, which can name another endpoint, have to be the
-// same.
+// IsAllowed reports whether a URL (store) is an allowed store, or a folder in an allowed store. The options of an S3
+// store must be the same, because they can name another endpoint.
 func IsAllowed(store string, allowed []string) bool {
 	u, err := url.Parse(store)
 	if err != nil {
@@ -85,8 +81,8 @@ func IsAllowed(store string, allowed []string) bool {
 	return false
 }
 
-// Open opens the folder with this URL. It creates the folder of a file store.
-// It does not talk to an S3 store yet.
+// Open opens the folder with the URL location. It creates the folder of a file store. It does not connect to an S3
+// store.
 func Open(ctx context.Context, location string, c Credentials) (*blob.Bucket, error) {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -106,12 +102,13 @@ func Open(ctx context.Context, location string, c Credentials) (*blob.Bucket, er
 	}
 }
 
+// openFolder opens a folder of the file system.
 func openFolder(u *url.URL) (*blob.Bucket, error) {
 	if u.Host != "" || u.Path == "" || u.RawQuery != "" {
 		return nil, fmt.Errorf("%w: %q: a folder is file:///path", ErrURL, u)
 	}
-	// Temporary files are beside the others: what is written is renamed, which
-	// works only in one file system.
+	// Temporary files are in the same folder, because a written file is renamed,
+	// which works only within one file system.
 	bucket, err := fileblob.OpenBucket(u.Path, &fileblob.Options{CreateDir: true, NoTempDir: true,
 		DirFileMode: 0o700, Metadata: fileblob.MetadataDontWrite})
 	if err != nil {
@@ -120,13 +117,14 @@ func openFolder(u *url.URL) (*blob.Bucket, error) {
 	return bucket, nil
 }
 
-// Options in the URL of an S3 store.
+// The options in the URL of an S3 store.
 const (
 	optionRegion    = "region"
 	optionEndpoint  = "endpoint"
 	optionPathStyle = "pathStyle"
 )
 
+// openS3 opens a bucket of S3 or of a compatible server (option endpoint), or the prefix of a bucket.
 func openS3(ctx context.Context, u *url.URL, c Credentials) (*blob.Bucket, error) {
 	for option := range u.Query() {
 		if option != optionRegion && option != optionEndpoint && option != optionPathStyle {
@@ -149,7 +147,7 @@ func openS3(ctx context.Context, u *url.URL, c Credentials) (*blob.Bucket, error
 	client := s3.NewFromConfig(config, func(o *s3.Options) {
 		if endpoint := u.Query().Get(optionEndpoint); endpoint != "" {
 			o.BaseEndpoint = aws.String(endpoint)
-			// Servers that are only compatible with S3 know no newer checksums.
+			// Servers that are only compatible with S3 do not support newer checksums.
 			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		}

@@ -84,7 +84,7 @@ func objects(n int) func(func([]byte) error) ([]archive.Resource, error) {
 	}
 }
 
-// TestAStoreThatIsGone says so.
+// TestAStoreThatIsGone checks the error of a store that does not exist.
 func TestAStoreThatIsGone(t *testing.T) {
 	server := httptest.NewServer(nil)
 	address := server.URL
@@ -118,8 +118,8 @@ func TestAKilledWriterLeavesNoBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bucket.Close() //nolint:errcheck // the test is over
-	if _, _, err := archive.Open(t.Context(), bucket); !errors.Is(err, archive.ErrNone) {
-		t.Errorf("open: %v, want %v", err, archive.ErrNone)
+	if _, _, err := archive.Open(t.Context(), bucket); !errors.Is(err, archive.ErrNoBackup) {
+		t.Errorf("open: %v, want %v", err, archive.ErrNoBackup)
 	}
 	if _, _, err := archive.Write(t.Context(), bucket, archive.Manifest{}, archive.Options{}, objects(1)); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ version: 0.2.0
 description: For tests.
 `
 
-// filesOf are the files of a convention: those of an archive, and a README.
+// filesOf returns the files of a convention: the files of an archive and a README.
 func filesOf(archive string) map[string][]byte {
 	out := map[string][]byte{ReadmeName: []byte("# go\n")}
 	for _, f := range txtar.Parse([]byte(archive)).Files {
@@ -33,7 +33,7 @@ func filesOf(archive string) map[string][]byte {
 	return out
 }
 
-// with is a convention with a manifest that ends with some lines, and more files.
+// with returns a convention whose manifest has additional lines at the end, with additional files.
 func with(manifest, files string) map[string][]byte {
 	return filesOf("-- convention.yaml --\n" + manifestStart + manifest + "\n" + files)
 }
@@ -100,7 +100,8 @@ cgo
 	}
 }
 
-// TestHostileConventions refuses what could write elsewhere, take all memory or time, or mean two things.
+// TestHostileConventions checks that conventions are refused that could write to other places, use all memory or time,
+// or be ambiguous.
 func TestHostileConventions(t *testing.T) {
 	one := func(path string) string {
 		return fmt.Sprintf("files: [{path: %q, template: files/a, kind: once}]", path)
@@ -112,7 +113,7 @@ func TestHostileConventions(t *testing.T) {
 			"{name: many, type: list, description: A list., default: "+many+"}]\n"+
 			"files: [{path: a, template: files/a.tmpl, kind: once}]", "-- files/a.tmpl --\n"+text+"\n")
 	}
-	// Two thousand files of one text, or of one template that loops.
+	// Two thousand files with the same text, or with the same template that loops.
 	multiplied := func(template, text string) map[string][]byte {
 		manifest := "parameters: [{name: list, type: list, description: A list., default: [" +
 			strings.Repeat("a, ", 199) + "a]}]\nfiles:\n"
@@ -163,18 +164,18 @@ func TestHostileConventions(t *testing.T) {
 			strings.Repeat("[[ end ]]", 3), 3)), "does more than"},
 		"brackets": {template("[[ " + strings.Repeat("(", 200_000) + "1" + strings.Repeat(")", 200_000) + " ]]"), ""},
 		"a large pattern": {with("parameters: [{name: a, type: string, description: A., pattern: '"+
-			strings.Repeat("a", 1001)+"'}]\n"+one("a"), file("a")), "may have 1000"},
+			strings.Repeat("a", 1001)+"'}]\n"+one("a"), file("a")), "may have at most 1000"},
 		"many files":           {many, "may have"},
 		"a hidden file":        {hidden, "begins with a dot"},
 		"a replaced path":      {with("replaces: [a]\n"+one("a"), file("a")), "CONVENTION/PATH"},
-		"an unknown function":  {template(`[[ printf "%1000000d" 1 ]]`), "may not call"},
+		"an unknown function":  {template(`[[ printf "%1000000d" 1 ]]`), "must not call"},
 		"a loop over a number": {template("[[ range 1000000000 ]][[ end ]]"), "loops over"},
 		"a loop over a parameter that is a number": {with("parameters: [{name: n, type: integer, description: N., "+
 			"default: 1000000000}]\nfiles: [{path: a, template: files/a.tmpl, kind: once}]",
 			"-- files/a.tmpl --\n[[ range $.n ]][[ end ]]\n"), "loops over"},
 		"deep loops": {template(strings.Repeat("[[ range $.list ]]", 9) + strings.Repeat("[[ end ]]", 9)),
 			"nested too deeply"},
-		"a growing variable": {template(`[[ $x := "" ]][[ $x = join $x .list ]]`), "may not have"},
+		"a growing variable": {template(`[[ $x := "" ]][[ $x = join $x .list ]]`), "must not have"},
 		"a growing pipe":     {template(`[[ "x" ` + strings.Repeat("| quote ", 40) + "]]"), "more than is permitted"},
 		"a growing list": {template(`[[ join (join "` + strings.Repeat("x", 500_000) + `" $.many) $.many ]]`),
 			"more than is permitted"},
@@ -269,7 +270,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestLayers has an organisation's convention share a file, replace one, and clash.
+// TestLayers has a convention of an organisation that shares a file, replaces a file, and conflicts.
 func TestLayers(t *testing.T) {
 	files := "files:\n- {path: Makefile, template: files/make, kind: shared}\n" +
 		"- {path: a.yml, template: files/a, kind: owned}\n"
@@ -303,7 +304,7 @@ func TestSplit(t *testing.T) {
 	if err != nil || len(pieces) != 3 || pieces[1].Name != "x" || pieces[1].Line != 2 || pieces[1].Unmark() != "b\r\n" {
 		t.Errorf("got %v, %v", pieces, err)
 	}
-	// The time does not grow with the square of the lines.
+	// The time must not grow with the square of the number of lines.
 	if pieces, err := Split("# boilerplate:begin a\n" + strings.Repeat("\n", 4<<20)); err == nil {
 		t.Errorf("a region without an end: %d pieces", len(pieces))
 	}
@@ -316,7 +317,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestDigest is the same for the same files, and another one for each difference.
+// TestDigest checks that equal files have the same digest, and that every difference changes it.
 func TestDigest(t *testing.T) {
 	files := with("files: []", "-- a --\nb\n")
 	want := mustRead(t, files).Digest

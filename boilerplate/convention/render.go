@@ -13,35 +13,36 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Rendered is a file as a repository should have it.
+// Rendered is the wanted content of a file in a repository.
 type Rendered struct {
 	Kind       Kind
-	Text       string // the whole text; of a shared file, what is written where the repository has no such file
+	Text       string // the whole text; for a shared file, the text if the repository has no such file
 	Executable bool
-	Convention string   // the one that brings the file; of a shared file, the one that brings it first
-	Regions    []Region // those of a shared file, in order
+	Convention string   // the convention that brings the file; for a shared file, the first one
+	Regions    []Region // the regions of a shared file, in order
 }
 
-// Tree is what conventions amount to: files by their paths.
+// Tree are the files that a list of conventions brings, by path.
 type Tree map[string]*Rendered
 
-// Render renders conventions in the order in which the repository lists them. A path in two conventions is an error,
-// unless the later one replaces it, or both share it with regions of different names. Errors wrap ErrInvalid.
+// Render renders conventions in the order in which the repository lists them. It is an error if two conventions bring
+// the same path, unless the later convention replaces it, or both share it with regions of different names. Errors
+// wrap ErrInvalid.
 func Render(conventions []*Convention, given map[string]any) (Tree, error) {
 	names := sets.New[string]()
 	for _, c := range conventions {
 		if names.Has(c.Name) {
-			return nil, invalid("convention %s is there twice", c.Name)
+			return nil, newInvalidError("convention %s is there twice", c.Name)
 		}
 		names.Insert(c.Name)
 	}
 	r := &renderer{tree: Tree{}}
 	for _, c := range conventions {
 		if missing := sets.New(c.Requires...).Difference(names); missing.Len() > 0 {
-			return nil, invalid("convention %s requires convention %s, which the repository does not subscribe to",
-				c.Name, strings.Join(sets.List(missing), ", "))
+			return nil, newInvalidError("convention %s requires convention %s, which the repository does not "+
+				"subscribe to", c.Name, strings.Join(sets.List(missing), ", "))
 		}
-		if err := r.render(c, given); err != nil {
+		if err := r.renderConvention(c, given); err != nil {
 			return nil, fmt.Errorf("convention %s: %w", c.Name, err)
 		}
 	}
@@ -51,11 +52,12 @@ func Render(conventions []*Convention, given map[string]any) (Tree, error) {
 // renderer renders one tree.
 type renderer struct {
 	tree        Tree
-	bytes, work int // those of all texts, and what templates have done so far
+	bytes, work int // the size of all texts, and the work of templates until now
 }
 
-func (r *renderer) render(c *Convention, given map[string]any) error {
-	values, err := c.values(given)
+// renderConvention renders the files of a convention and adds them to the tree.
+func (r *renderer) renderConvention(c *Convention, given map[string]any) error {
+	values, err := c.readValues(given)
 	if err != nil {
 		return err
 	}
@@ -63,21 +65,22 @@ func (r *renderer) render(c *Convention, given map[string]any) error {
 		if isTrue, _ := template.IsTrue(values[f.When]); f.When != "" && !isTrue {
 			continue
 		}
-		file, err := r.file(c, f, values)
+		file, err := r.renderFile(c, f, values)
 		if err == nil {
-			err = c.place(r.tree, f.Path, file)
+			err = c.addToTree(r.tree, f.Path, file)
 		}
 		if err != nil {
 			return err
 		}
 		if r.bytes += len(file.Text); r.bytes > MaxBytes || len(r.tree) > MaxFiles {
-			return invalid("what is rendered has more than %d files or %d bytes", MaxFiles, MaxBytes)
+			return newInvalidError("what is rendered has more than %d files or %d bytes", MaxFiles, MaxBytes)
 		}
 	}
 	return nil
 }
 
-func (r *renderer) file(c *Convention, f File, values map[string]any) (*Rendered, error) {
+// renderFile renders one file. It adds the header of an owned file, and finds the regions of a shared file.
+func (r *renderer) renderFile(c *Convention, f File, values map[string]any) (*Rendered, error) {
 	text := c.contents[f.Template]
 	if strings.HasSuffix(f.Template, ".tmpl") {
 		var err error
@@ -91,11 +94,11 @@ func (r *renderer) file(c *Convention, f File, values map[string]any) (*Rendered
 	}
 	switch f.Kind {
 	case Owned:
-		out.Text = withHeader(c.header(f.Path), out.Text)
+		out.Text = addHeader(c.formatHeader(f.Path), out.Text)
 	case Shared:
 		regions, err := Split(out.Text)
 		if err != nil {
-			return nil, invalid("%s: %w", f.Template, err)
+			return nil, newInvalidError("%s: %w", f.Template, err)
 		}
 		for _, region := range regions {
 			if region.Name != "" {
@@ -104,13 +107,13 @@ func (r *renderer) file(c *Convention, f File, values map[string]any) (*Rendered
 			}
 		}
 		if len(out.Regions) == 0 {
-			return nil, invalid("%s is shared, and has no region", f.Template)
+			return nil, newInvalidError("%s is shared, and has no region", f.Template)
 		}
 	}
 	return out, nil
 }
 
-// EndLine ends the last line of a text.
+// EndLine adds a line break at the end of a text if it is missing and the text is not empty.
 func EndLine(text string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		return text + "\n"
@@ -118,19 +121,20 @@ func EndLine(text string) string {
 	return text
 }
 
-func (c *Convention) place(tree Tree, file string, r *Rendered) error {
+// addToTree adds a rendered file to the tree, replaces the file of an earlier convention, or adds regions to its file.
+func (c *Convention) addToTree(tree Tree, file string, r *Rendered) error {
 	earlier := tree[file]
 	switch {
 	case earlier == nil, slices.Contains(c.Replaces, earlier.Convention+"/"+file):
 		tree[file] = r
 		return nil
 	case earlier.Kind != Shared || r.Kind != Shared:
-		return invalid("%s is in convention %s as well: set replaces: [%s/%s] to take it over", file,
+		return newInvalidError("%s is in convention %s as well: set replaces: [%s/%s] to take it over", file,
 			earlier.Convention, earlier.Convention, file)
 	}
 	for _, region := range r.Regions {
 		if slices.ContainsFunc(earlier.Regions, func(e Region) bool { return e.Name == region.Name }) {
-			return invalid("%s: region %s is in convention %s as well", file, region.Name, earlier.Convention)
+			return newInvalidError("%s: region %s is in convention %s as well", file, region.Name, earlier.Convention)
 		}
 		earlier.Regions = append(earlier.Regions, region)
 		earlier.Text += "\n" + region.Text
@@ -138,17 +142,17 @@ func (c *Convention) place(tree Tree, file string, r *Rendered) error {
 	return nil
 }
 
-// checkTree refuses a tree that cannot be written on every file system.
+// checkTree returns an error for a tree that cannot be written on every file system.
 func checkTree(tree Tree) error {
-	seen := map[string]string{}
-	for _, file := range sortedKeys(tree) {
+	names := map[string]string{} // the paths of files and folders, by their lower-case form
+	for _, file := range sortKeys(tree) {
 		for name := file; name != "."; name = path.Dir(name) {
 			lower := strings.ToLower(name)
-			if other, ok := seen[lower]; ok && other != name {
-				return invalid("the paths %s and %s differ by case alone", other, name)
+			if earlier, ok := names[lower]; ok && earlier != name {
+				return newInvalidError("the paths %s and %s differ by case alone", earlier, name)
 			}
-			if seen[lower] = name; name != file && tree[name] != nil {
-				return invalid("%s is a file, and is a folder for %s", name, file)
+			if names[lower] = name; name != file && tree[name] != nil {
+				return newInvalidError("%s is a file, and is a folder for %s", name, file)
 			}
 		}
 	}

@@ -14,69 +14,72 @@ import (
 	"text/template/parse"
 )
 
-// permitted are the functions of text/template that templates may call, besides those of execution.functions.
-var permitted = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len"}
+// permittedFunctions are the functions of text/template that templates can call, in addition to those of newFunctions.
+var permittedFunctions = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len"}
 
-// maxDepth bounds how deep blocks and calls are nested.
+// maxDepth is the maximum depth of nested blocks and calls.
 const maxDepth = 3
 
-// maxWork bounds what all templates of a tree do: how often the steps in them are taken, and what functions read and
-// write.
+// maxWork limits the work of all templates of a tree: the number of executed steps, and the bytes that functions read
+// and write.
 const maxWork = MaxBytes
 
-// execution renders one template. A template comes from outside: it can loop over lists among the parameters only,
-// calls no other template, and keeps nothing in variables.
+// execution renders one template. Templates come from other people, so they are restricted: a template can loop only
+// over lists among the parameters, cannot call other templates, and cannot set variables.
 type execution struct {
 	*renderer
 	values map[string]any
 	out    bytes.Buffer
 }
 
+// execute checks and renders a template. name is for errors, which wrap ErrInvalid. The result is nil for an
+// empty template.
 func (r *renderer) execute(name string, text []byte, values map[string]any) ([]byte, error) {
 	e := &execution{renderer: r, values: values}
-	functions := e.functions()
+	functions := e.newFunctions()
 	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(functions).Parse(string(text))
 	switch {
 	case err != nil:
-		return nil, invalid("%w", err)
+		return nil, newInvalidError("%w", err)
 	case len(t.Templates()) > 1:
-		return nil, invalid("template %s defines other templates", name)
-	case t.Tree == nil:
+		return nil, newInvalidError("template %s defines other templates", name)
+	case t.Tree == nil: // the text is empty
 		return nil, nil
 	}
 	if err := e.checkNodes(t.Root, 0, 1); err != nil {
-		return nil, invalid("template %s: %w", name, err)
+		return nil, newInvalidError("template %s: %w", name, err)
 	}
 	if err := t.Execute(e, values); err != nil {
-		return nil, invalid("%w", err)
+		return nil, newInvalidError("%w", err)
 	}
 	return e.out.Bytes(), nil
 }
 
-// functions are those of templates.
-func (e *execution) functions() template.FuncMap {
-	bounded := func(f func(string) string) func(string) (string, error) {
+// newFunctions returns the functions for templates. They count their work.
+func (e *execution) newFunctions() template.FuncMap {
+	limitWork := func(f func(string) string) func(string) (string, error) {
 		return func(text string) (string, error) {
 			out := f(text)
-			return out, e.spend(len(text) + len(out))
+			return out, e.addWork(len(text) + len(out))
 		}
 	}
 	return template.FuncMap{
-		"lower": bounded(strings.ToLower), "upper": bounded(strings.ToUpper), "quote": bounded(strconv.Quote),
+		"lower": limitWork(strings.ToLower), "upper": limitWork(strings.ToUpper), "quote": limitWork(strconv.Quote),
 		"base":       path.Base,
 		"trimPrefix": func(prefix, text string) string { return strings.TrimPrefix(text, prefix) },
 		"trimSuffix": func(suffix, text string) string { return strings.TrimSuffix(text, suffix) },
 		"join": func(separator string, items []string) (string, error) {
-			if err := e.spend((len(separator) + 1) * len(items)); err != nil {
+			if err := e.addWork((len(separator) + 1) * len(items)); err != nil {
 				return "", err
 			}
-			return bounded(func(separator string) string { return strings.Join(items, separator) })(separator)
+			return limitWork(func(separator string) string { return strings.Join(items, separator) })(separator)
 		},
 		"has": func(item string, items []string) bool { return slices.Contains(items, item) },
 	}
 }
 
-func (e *execution) spend(work int) error {
+// addWork adds to the work of all templates. It returns an error if the limit is exceeded.
+func (e *execution) addWork(work int) error {
 	if e.work += work; e.work > maxWork {
 		return errors.New("it does more than is permitted: with all other templates, its loops and functions take " +
 			"too many steps")
@@ -87,16 +90,18 @@ func (e *execution) spend(work int) error {
 // Write implements io.Writer for the text of one file.
 func (e *execution) Write(p []byte) (int, error) {
 	if e.out.Len()+len(p) > MaxFileBytes {
-		return 0, invalid("what is rendered has more than %d bytes", MaxFileBytes)
+		return 0, newInvalidError("what is rendered has more than %d bytes", MaxFileBytes)
 	}
 	return e.out.Write(p)
 }
 
-func refused(node parse.Node) error {
-	return errors.New("it has " + node.String() + ", which templates of conventions may not have")
+// newRefusedError returns an error about a node that templates must not have.
+func newRefusedError(node parse.Node) error {
+	return errors.New("it has " + node.String() + ", which templates of conventions must not have")
 }
 
-// checkNodes refuses what is not known to be harmless. The nodes are run at most so many times.
+// checkNodes returns an error for nodes that are not known to be harmless. depth is the number of blocks around the
+// list, and times is the maximum number of its executions, which is added to the work.
 func (e *execution) checkNodes(list *parse.ListNode, depth, times int) error {
 	if list == nil {
 		return nil
@@ -104,13 +109,13 @@ func (e *execution) checkNodes(list *parse.ListNode, depth, times int) error {
 	if depth > maxDepth {
 		return errors.New("it is nested too deeply")
 	}
-	if err := e.spend(times * (1 + len(list.Nodes))); err != nil {
+	if err := e.addWork(times * (1 + len(list.Nodes))); err != nil {
 		return err
 	}
 	for _, node := range list.Nodes {
 		var err error
 		switch n := node.(type) {
-		case *parse.TextNode, *parse.CommentNode:
+		case *parse.TextNode, *parse.CommentNode: // these nodes execute nothing
 		case *parse.ActionNode:
 			err = e.checkPipe(n.Pipe, 0)
 		case *parse.IfNode:
@@ -118,7 +123,7 @@ func (e *execution) checkNodes(list *parse.ListNode, depth, times int) error {
 		case *parse.WithNode:
 			err = e.checkBranch(&n.BranchNode, depth, times)
 		case *parse.RangeNode:
-			// A loop over a number could take for ever.
+			// A loop over a number could take forever.
 			name, isField := strings.CutPrefix(strings.TrimPrefix(n.Pipe.String(), "$"), ".")
 			items, isList := e.values[name].([]string)
 			if !isField || !isList {
@@ -126,7 +131,7 @@ func (e *execution) checkNodes(list *parse.ListNode, depth, times int) error {
 			}
 			err = e.checkBranch(&n.BranchNode, depth, times*max(len(items), 1))
 		default:
-			err = refused(node)
+			err = newRefusedError(node)
 		}
 		if err != nil {
 			return err
@@ -135,14 +140,16 @@ func (e *execution) checkNodes(list *parse.ListNode, depth, times int) error {
 	return nil
 }
 
+// checkBranch checks both branches of an if, with or range.
 func (e *execution) checkBranch(n *parse.BranchNode, depth, times int) error {
 	return errors.Join(e.checkPipe(n.Pipe, 0), e.checkNodes(n.List, depth+1, times),
 		e.checkNodes(n.ElseList, depth+1, times))
 }
 
+// checkPipe checks a pipeline of calls. It refuses variables and deep nesting.
 func (e *execution) checkPipe(pipe *parse.PipeNode, depth int) error {
 	if depth > maxDepth || len(pipe.Decl) > 0 {
-		return refused(pipe)
+		return newRefusedError(pipe)
 	}
 	for _, command := range pipe.Cmds {
 		for _, arg := range command.Args {
@@ -154,16 +161,17 @@ func (e *execution) checkPipe(pipe *parse.PipeNode, depth int) error {
 	return nil
 }
 
+// checkArgument checks an argument or the function of a call.
 func (e *execution) checkArgument(arg parse.Node, depth int) error {
 	switch a := arg.(type) {
 	case *parse.IdentifierNode:
-		if e.functions()[a.Ident] == nil && !slices.Contains(permitted, a.Ident) {
-			return errors.New("it calls " + a.Ident + ", which templates of conventions may not call")
+		if e.newFunctions()[a.Ident] == nil && !slices.Contains(permittedFunctions, a.Ident) {
+			return errors.New("it calls " + a.Ident + ", which templates of conventions must not call")
 		}
 	case *parse.PipeNode:
 		return e.checkPipe(a, depth+1)
 	case *parse.ChainNode:
-		return refused(a)
+		return newRefusedError(a)
 	}
 	return nil
 }

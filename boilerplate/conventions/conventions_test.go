@@ -53,7 +53,7 @@ func load(t *testing.T) []*convention.Convention {
 	return out
 }
 
-// write renders all conventions into a folder, with more values of parameters.
+// write renders all conventions into a folder, with additional values of parameters.
 func write(t *testing.T, more map[string]any) (string, convention.Tree) {
 	t.Helper()
 	given := map[string]any{}
@@ -81,7 +81,7 @@ func write(t *testing.T, more map[string]any) (string, convention.Tree) {
 var everything = map[string]any{"generators": true, "reviewers": []any{"ben"}, "prometheusRule": true,
 	"scope": "cluster"}
 
-// TestFormats parses what is rendered.
+// TestFormats parses the rendered files.
 func TestFormats(t *testing.T) {
 	for name, more := range map[string]map[string]any{"defaults": nil, "everything": everything,
 		"less": {"renovate": false, "bellwether": ""}} {
@@ -115,7 +115,7 @@ func TestFormats(t *testing.T) {
 
 var target = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):.*## `)
 
-// TestMakeTargets has make read each target, and show the help.
+// TestMakeTargets runs make for each target without commands, and shows the help.
 func TestMakeTargets(t *testing.T) {
 	dir, tree := write(t, everything)
 	var targets []string

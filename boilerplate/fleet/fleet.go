@@ -19,31 +19,31 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/source"
 )
 
-// Fleet works on repositories.
+// Fleet checks and updates many repositories.
 type Fleet struct {
 	Sources  source.Loader
-	Work     string // a folder with a clone of each repository, which are kept for the next time
-	Parallel int    // how many repositories are worked on at the same time
+	Work     string // a folder with a clone of each repository; clones are kept for later runs
+	Parallel int    // the number of repositories that are processed at the same time
 	Now      time.Time
-	GitHub   *GitHub // opens pull requests there; nil if Command does
-	Command  string  // is run by the shell once a branch was pushed
-	DryRun   bool    // pushes nothing and opens nothing
-	// Done is called with each Status or Update, one at a time.
+	GitHub   *GitHub // opens pull requests; nil if Command does
+	Command  string  // a shell command that runs after a branch is pushed
+	DryRun   bool    // pushes no branch and opens no pull request
+	// Done is called with each Status or Update. Calls do not overlap.
 	Done func(result any)
 }
 
-// patience bounds the work on one repository, with the time that GitHub wants its clients to wait.
-const patience = 30 * time.Minute
+// timeout limits the work on one repository, including the time that GitHub requires clients to wait.
+const timeout = 30 * time.Minute
 
-// each does something with all repositories, and returns the results in their order.
-func each[T any](ctx context.Context, f *Fleet, all []Repository, do func(context.Context, Repository) T) []T {
+// processAll calls do for all repositories in parallel, and returns the results in the order of the repositories.
+func processAll[T any](ctx context.Context, f *Fleet, all []Repository, do func(context.Context, Repository) T) []T {
 	out := make([]T, len(all))
 	var group errgroup.Group
 	var mu sync.Mutex
 	group.SetLimit(max(f.Parallel, 1))
 	for i, r := range all {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, patience)
+			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			out[i] = do(ctx, r)
 			mu.Lock()
@@ -52,20 +52,21 @@ func each[T any](ctx context.Context, f *Fleet, all []Repository, do func(contex
 			return nil
 		})
 	}
-	_ = group.Wait() // There are no errors.
+	_ = group.Wait() // No function returns an error.
 	return out
 }
 
-// Status is how one repository is.
+// Status is the state of one repository.
 type Status struct {
 	Repository
 	*run.Status
 	Error string `json:"error,omitempty"` // why it could not be read
 }
 
-// Status reads all repositories: local clones as they are, remotes as they are there.
+// Status reads the state of all repositories: local clones as they are on the disk, and remotes as they are on
+// the server.
 func (f *Fleet) Status(ctx context.Context, all []Repository) []Status {
-	return each(ctx, f, all, func(ctx context.Context, r Repository) Status {
+	return processAll(ctx, f, all, func(ctx context.Context, r Repository) Status {
 		out := Status{Repository: r}
 		read := func(opened *run.Repository) (err error) {
 			out.Status, err = opened.Status(ctx, true, f.Now)
@@ -73,9 +74,9 @@ func (f *Fleet) Status(ctx context.Context, all []Repository) []Status {
 		}
 		var err error
 		if r.isFolder() {
-			err = f.open(r.Source, read)
+			err = f.useFolder(r.Source, read)
 		} else {
-			err = f.clone(ctx, r, r.Source, func(c *repository.Clone) error { return f.open(c.Dir, read) })
+			err = f.useClone(ctx, r, r.Source, func(c *repository.Clone) error { return f.useFolder(c.Dir, read) })
 		}
 		if err != nil {
 			out.Error = err.Error()
@@ -84,8 +85,8 @@ func (f *Fleet) Status(ctx context.Context, all []Repository) []Status {
 	})
 }
 
-// open does something with the repository in a folder.
-func (f *Fleet) open(dir string, do func(*run.Repository) error) error {
+// useFolder opens the repository in a folder, calls do, and closes it.
+func (f *Fleet) useFolder(dir string, do func(*run.Repository) error) error {
 	opened, err := run.Open(dir, f.Sources)
 	if opened != nil {
 		defer func() { _ = opened.Tree.Close() }()
@@ -96,15 +97,15 @@ func (f *Fleet) open(dir string, do func(*run.Repository) error) error {
 	return do(opened)
 }
 
-// clone clones a repository, keeps other processes from the clone, and does something with it.
-func (f *Fleet) clone(ctx context.Context, r Repository, url string, do func(*repository.Clone) error) error {
+// useClone clones a repository, or updates its clone, and calls do. A file lock excludes other processes meanwhile.
+func (f *Fleet) useClone(ctx context.Context, r Repository, url string, do func(*repository.Clone) error) error {
 	dir := filepath.Join(f.Work, r.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder: %w", err)
 	}
 	lock := flock.New(filepath.Join(dir, "lock"))
-	const every = 100 * time.Millisecond
-	if _, err := lock.TryLockContext(ctx, every); err != nil {
+	const interval = 100 * time.Millisecond
+	if _, err := lock.TryLockContext(ctx, interval); err != nil {
 		return fmt.Errorf("wait for another process that works on %s: %w", dir, err)
 	}
 	defer func() { _ = lock.Close() }()

@@ -41,7 +41,7 @@ func remoteHas(t testing.TB, dir, branch string) bool {
 	return cmd.Run() == nil
 }
 
-// convention is version VERSION of a convention.
+// convention returns version VERSION of a convention.
 const convention = `apiVersion: boilerplate.bellwether.dev/v1alpha1
 kind: Convention
 name: org
@@ -57,7 +57,7 @@ type fixture struct {
 	*Fleet
 	t      testing.TB
 	server *server
-	// dir has the bare repositories, and conventions the convention.
+	// dir contains the bare repositories, and conventions contains the convention.
 	dir, conventions string
 	all              []Repository
 }
@@ -81,14 +81,14 @@ func (f *fixture) version(version, line string) {
 	f.t.Helper()
 	for name, text := range map[string]string{"convention.yaml": strings.Replace(convention, "VERSION", version, 1),
 		"README.md": "# org\n", "files/owned.yml": "line: " + line + "\n", "files/list.txt": "a\n" + line + "\n"} {
-		repotest.Put(f.t, f.conventions, name, text)
+		repotest.WriteFile(f.t, f.conventions, name, text)
 	}
 }
 
-// remote is where a repository is.
+// remote returns the path of a repository.
 func (f *fixture) remote(name string) string { return filepath.Join(f.dir, "acme", name+".git") }
 
-// add makes a repository that subscribes to the convention as it is now.
+// add creates a repository that subscribes to the current version of the convention.
 func (f *fixture) add(name string) {
 	f.t.Helper()
 	bare := f.remote(name)
@@ -98,7 +98,7 @@ func (f *fixture) add(name string) {
 	git(f.t, bare, "init", "--quiet", "--bare", "--initial-branch=main")
 	f.all = append(f.all, Repository{Name: name, Source: "file://" + bare, Labels: []string{"team-a"}})
 	f.commit(name, func(dir string) {
-		repotest.Put(f.t, dir, subscription.File,
+		repotest.WriteFile(f.t, dir, subscription.File,
 			"apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Subscription\n"+
 				"conventions:\n  - {name: org, source: '"+f.conventions+"'}\n")
 		git(f.t, dir, "add", "--all")
@@ -118,7 +118,7 @@ func (f *fixture) add(name string) {
 	})
 }
 
-// commit has somebody push a change to main.
+// commit pushes a change of another user to main.
 func (f *fixture) commit(name string, change func(dir string)) {
 	f.t.Helper()
 	f.commitTo(name, "main", change)
@@ -154,7 +154,7 @@ func (f *fixture) expect(outcome string) Update {
 	return u
 }
 
-// branch is the commit of the branch of an update, or of another one; empty if there is none.
+// branch returns the commit of the branch of an update, or of another branch; empty if there is none.
 func (f *fixture) branch(name, branch string) string {
 	f.t.Helper()
 	if branch == "" {
@@ -168,7 +168,7 @@ func (f *fixture) show(name, object string) string {
 	return git(f.t, f.remote(name), "show", object)
 }
 
-// TestUpdate is the life of a pull request.
+// TestUpdate covers all states of a pull request.
 func TestUpdate(t *testing.T) {
 	f := newFixture(t, "echo")
 	f.DryRun = true
@@ -197,7 +197,7 @@ func TestUpdate(t *testing.T) {
 	if f.branch("echo", "") != first || f.server.writes != writes {
 		t.Error("a second update changes something")
 	}
-	f.commit("echo", func(dir string) { repotest.Put(t, dir, "other", "mine\n") })
+	f.commit("echo", func(dir string) { repotest.WriteFile(t, dir, "other", "mine\n") })
 	f.expect(Refreshed)
 	if got := git(t, f.remote("echo"), "rev-list", "--count", "main.."+u.Head); got != "1" {
 		t.Errorf("the branch has %s commits", got)
@@ -209,8 +209,8 @@ func TestUpdate(t *testing.T) {
 	}
 	f.expect(Unchanged)
 
-	// Somebody works on the branch.
-	f.commitTo("echo", u.Head, func(dir string) { repotest.Put(t, dir, "more", "mine\n") })
+	// Another user pushes to the branch.
+	f.commitTo("echo", u.Head, func(dir string) { repotest.WriteFile(t, dir, "more", "mine\n") })
 	pushed := f.branch("echo", "")
 	if u := f.expect(LeftAlone); f.branch("echo", "") != pushed || u.PullRequest == "" || u.Detail == "" {
 		t.Errorf("got %s", u)
@@ -223,8 +223,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestNewerVersions go to the branch and the pull request of the older one. After one that somebody has closed or
-// merged comes another.
+// TestNewerVersions checks that a newer version uses the branch and the pull request of the older version. After the
+// pull request was closed or merged, a new one is opened.
 func TestNewerVersions(t *testing.T) {
 	f := newFixture(t, "echo")
 	open := func() (out []*pull) {
@@ -251,8 +251,8 @@ func TestNewerVersions(t *testing.T) {
 	if u := f.expect(Opened); len(open()) != 1 || u.PullRequest != f.server.pulls[1].HTMLURL || u.Head != first.Head {
 		t.Errorf("got %s", u)
 	}
-	// The branch stays after the merge, with a commit of somebody else.
-	f.commitTo("echo", first.Head, func(dir string) { repotest.Put(t, dir, "more", "mine\n") })
+	// The branch remains after the merge, with a commit of another user.
+	f.commitTo("echo", first.Head, func(dir string) { repotest.WriteFile(t, dir, "more", "mine\n") })
 	f.expect(LeftAlone)
 	f.server.merge(open()[0])
 	f.expect(UpToDate)
@@ -261,8 +261,8 @@ func TestNewerVersions(t *testing.T) {
 		t.Errorf("got %s", u)
 	}
 	f.server.merge(open()[0])
-	// It is in no pull request.
-	f.commitTo("echo", first.Head, func(dir string) { repotest.Put(t, dir, "later", "mine\n") })
+	// The commit is in no pull request.
+	f.commitTo("echo", first.Head, func(dir string) { repotest.WriteFile(t, dir, "later", "mine\n") })
 	f.version("0.6.0", "six")
 	if u := f.expect(LeftAlone); f.show("echo", u.Head+":later") != "mine" {
 		t.Errorf("got %s", u)
@@ -277,21 +277,21 @@ func TestNewerVersions(t *testing.T) {
 	f.expect(Refreshed)
 }
 
-// TestKilled goes on where a process was killed.
+// TestKilled continues after a process was killed.
 func TestKilled(t *testing.T) {
 	f := newFixture(t, "echo")
 	u := f.expect(Opened)
-	// Between the push and the pull request.
+	// Killed between the push and the pull request.
 	f.server.pulls = nil
 	f.expect(Opened)
-	// In the middle of git: locks, half of a file, an update that was begun, a broken object.
+	// Killed while git was running: locks, a partial file, an unfinished update, a broken object.
 	clone := filepath.Join(f.Work, u.Name, "clone")
 	for _, name := range []string{".git/index.lock", ".git/HEAD.lock", ".git/shallow.lock", ".boilerplate/update.tmp",
 		"owned.yml", ".boilerplate/update.yaml"} {
-		repotest.Put(t, clone, name, "half")
+		repotest.WriteFile(t, clone, name, "half")
 	}
 	f.expect(Unchanged)
-	repotest.Put(t, clone, ".git/HEAD", "")
+	repotest.WriteFile(t, clone, ".git/HEAD", "")
 	f.expect(Unchanged)
 	if err := os.RemoveAll(f.Work); err != nil {
 		t.Fatal(err)
@@ -302,10 +302,10 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestConflict has a pull request with the markers, until somebody resolves the conflict.
+// TestConflict has a pull request with conflict markers until a user resolves the conflict.
 func TestConflict(t *testing.T) {
 	f := newFixture(t, "echo")
-	f.commit("echo", func(dir string) { repotest.Put(t, dir, "list.txt", "a\nmine\n") })
+	f.commit("echo", func(dir string) { repotest.WriteFile(t, dir, "list.txt", "a\nmine\n") })
 	u := f.expect(Opened)
 	p := f.server.pulls[0]
 	if diff := cmp.Diff([]string{"list.txt"}, u.Conflicts); diff != "" {
@@ -322,22 +322,22 @@ func TestConflict(t *testing.T) {
 		t.Errorf("the branch has an update in progress:\n%s", got)
 	}
 	f.expect(Unchanged)
-	f.commit("echo", func(dir string) { repotest.Put(t, dir, "list.txt", "a\none\n") })
+	f.commit("echo", func(dir string) { repotest.WriteFile(t, dir, "list.txt", "a\none\n") })
 	if u := f.expect(Refreshed); len(u.Conflicts) > 0 || len(p.Labels) != 2 || strings.Contains(p.Body, "markers") ||
 		strings.Contains(p.Title, "conflicts") {
 		t.Errorf("got %s with %+v", u, p)
 	}
 }
 
-// TestFailures has one repository of each kind that cannot be updated, and one that can.
+// TestFailures has a repository for each reason why an update fails, and one repository that is updated.
 func TestFailures(t *testing.T) {
 	f := newFixture(t, "echo", "gone", "edited", "begun", "none")
 	if err := os.RemoveAll(f.remote("gone")); err != nil {
 		t.Fatal(err)
 	}
-	f.commit("edited", func(dir string) { repotest.Put(t, dir, "owned.yml", "mine\n") })
+	f.commit("edited", func(dir string) { repotest.WriteFile(t, dir, "owned.yml", "mine\n") })
 	f.commit("begun", func(dir string) {
-		repotest.Put(t, dir, ".boilerplate/update.yaml", "kind: Update\nchanges: []\n")
+		repotest.WriteFile(t, dir, ".boilerplate/update.yaml", "kind: Update\nchanges: []\n")
 	})
 	f.commit("none", func(dir string) { git(t, dir, "rm", "--quiet", ".boilerplate.yaml") })
 	f.all = append(f.all, Repository{Name: "branch", Source: "file://" + f.remote("echo"), Branch: "none"},
@@ -357,7 +357,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestTwoFleets update the same repositories at the same time, with the same clones and with others.
+// TestTwoFleets updates the same repositories twice at the same time, with the same and with separate clones.
 func TestTwoFleets(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	f := newFixture(t, names...)
@@ -379,7 +379,7 @@ func TestTwoFleets(t *testing.T) {
 	}
 }
 
-// TestLocalClones updates where a clone is from, and leaves the clone as it is. Nothing of a repository is run.
+// TestLocalClones updates the remote of a local clone, and does not change the clone. No program of a repository runs.
 func TestLocalClones(t *testing.T) {
 	f := newFixture(t, "echo")
 	marker := filepath.Join(t.TempDir(), "ran")
@@ -391,7 +391,7 @@ func TestLocalClones(t *testing.T) {
 		hooks := filepath.Join(git(t, dir, "rev-parse", "--absolute-git-dir"), "hooks")
 		for _, hook := range []string{"pre-push", "pre-commit", "post-checkout", "pre-receive", "update",
 			"post-receive", "post-update", "reference-transaction", "commit-msg"} {
-			repotest.Put(t, hooks, hook, "#!/bin/sh\ntouch "+marker+"\n")
+			repotest.WriteFile(t, hooks, hook, "#!/bin/sh\ntouch "+marker+"\n")
 			if err := os.Chmod(filepath.Join(hooks, hook), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -399,7 +399,7 @@ func TestLocalClones(t *testing.T) {
 		git(t, dir, "config", "core.fsmonitor", "touch "+marker)
 	}
 	_ = os.Remove(marker)
-	repotest.Put(t, clone, "dirty", "mine\n")
+	repotest.WriteFile(t, clone, "dirty", "mine\n")
 	f.GitHub, f.Command = nil, "true"
 	f.all = []Repository{{Name: "clone", Source: clone}, {Name: "other", Source: other}}
 	for _, u := range f.update() {
@@ -424,7 +424,7 @@ func TestLocalClones(t *testing.T) {
 	}
 }
 
-// TestCommand runs the user's command once for each push, and again after it has failed.
+// TestCommand checks that the user's command runs once for each push, and again after it has failed.
 func TestCommand(t *testing.T) {
 	f := newFixture(t, "echo")
 	log := filepath.Join(t.TempDir(), "log")
@@ -438,10 +438,10 @@ func TestCommand(t *testing.T) {
 		t.Errorf("got %s", u)
 	}
 	f.expect(Unchanged)
-	f.commit("echo", func(dir string) { repotest.Put(t, dir, "other", "mine\n") })
+	f.commit("echo", func(dir string) { repotest.WriteFile(t, dir, "other", "mine\n") })
 	f.expect(Refreshed)
 	head := git(t, f.remote("echo"), "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads/boilerplate")
-	f.commitTo("echo", head, func(dir string) { repotest.Put(t, dir, "more", "mine\n") })
+	f.commitTo("echo", head, func(dir string) { repotest.WriteFile(t, dir, "more", "mine\n") })
 	f.expect(LeftAlone)
 	got, err := os.ReadFile(log)
 	want := "unchanged main boilerplate,team-a: Update boilerplate: org 0.1.0 to 0.2.0\n"
@@ -451,12 +451,12 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestCRLF updates a repository whose files have other line ends.
+// TestCRLF updates a repository whose files have CR LF line endings.
 func TestCRLF(t *testing.T) {
 	f := newFixture(t, "echo")
 	f.commit("echo", func(dir string) {
-		repotest.Put(t, dir, "list.txt", "a\r\none\r\n")
-		repotest.Put(t, dir, "owned.yml", strings.ReplaceAll(f.show("echo", "main:owned.yml")+"\n", "\n", "\r\n"))
+		repotest.WriteFile(t, dir, "list.txt", "a\r\none\r\n")
+		repotest.WriteFile(t, dir, "owned.yml", strings.ReplaceAll(f.show("echo", "main:owned.yml")+"\n", "\n", "\r\n"))
 	})
 	u := f.expect(Opened)
 	if got := f.show("echo", u.Head+":list.txt"); got != "a\r\ntwo" {
@@ -472,7 +472,7 @@ func TestRead(t *testing.T) {
 	const start = "apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Repositories\nrepositories:\n"
 	dir := t.TempDir()
 	file := filepath.Join(dir, "repositories.yaml")
-	repotest.Put(t, dir, "repositories.yaml", start+"- source: https://github.com/acme/echo.git\n  labels: [a]\n"+
+	repotest.WriteFile(t, dir, "repositories.yaml", start+"- source: https://github.com/acme/echo.git\n  labels: [a]\n"+
 		"- {source: 'git@github.com:acme/cache.git', branch: main}\n- {source: ./clones/third, name: other}\n")
 	got, err := Read(file)
 	want := []Repository{{Name: "echo", Source: "https://github.com/acme/echo.git", Labels: []string{"a"}},
@@ -486,7 +486,7 @@ func TestRead(t *testing.T) {
 		"a name twice":     start + "- source: a/x\n- source: b/X.git\n",
 		"a password":       start + "- source: https://anna:secret@github.com/acme/echo.git\n",
 		"no source":        start + "- {name: a}\n", "a name that leads out": start + "- {source: a, name: ../b}\n"} {
-		repotest.Put(t, dir, "repositories.yaml", text)
+		repotest.WriteFile(t, dir, "repositories.yaml", text)
 		if _, err := Read(file); !errors.Is(err, subscription.ErrInvalid) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -504,8 +504,8 @@ func TestStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		exceptions := "exceptions:\n- {path: owned.yml, reason: ours, expires: 2026-11-30}\n"
-		repotest.Put(t, dir, subscription.File, string(text)+exceptions)
-		repotest.Put(t, dir, "owned.yml", "mine\n")
+		repotest.WriteFile(t, dir, subscription.File, string(text)+exceptions)
+		repotest.WriteFile(t, dir, "owned.yml", "mine\n")
 	})
 	s := f.Status(t.Context(), f.all)[0]
 	if s.Error != "" || s.Conventions[0].Version != "0.1.0" || s.Conventions[0].Newest != "0.2.0" || s.Findings != 0 ||

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// pull is a pull request as the API shows it.
+// pull is a pull request in the form of the API.
 type pull struct {
 	Number  int     `json:"number"`
 	State   string  `json:"state"`
@@ -32,7 +32,7 @@ type pull struct {
 	repo    string
 }
 
-// text is the body as it was sent.
+// text returns the body as it was sent.
 func (p *pull) text() string { return strings.ReplaceAll(p.Body, "\r\n", "\n") }
 
 type (
@@ -45,22 +45,22 @@ type (
 	}
 )
 
-// server is GitHub's API for pull requests, as strict as that is, over bare repositories in a folder.
+// server implements GitHub's API for pull requests, with the same checks, for bare repositories in a folder.
 type server struct {
 	t     *testing.T
 	dir   string
 	mu    sync.Mutex
 	pulls []*pull
-	// requests are the methods and paths of all that was asked; writes counts those that wrote.
+	// requests are the methods and paths of all requests; writes counts the requests that change data.
 	requests []string
 	writes   int
-	// refusals are answered first.
+	// refusals are the responses to the first requests.
 	refusals []func(http.ResponseWriter)
 }
 
 const token = "good"
 
-// startGitHub serves the repositories in a folder: OWNER/NAME.git.
+// startGitHub serves the repositories OWNER/NAME.git in a folder.
 func startGitHub(t *testing.T, dir string) (*server, *GitHub) {
 	t.Helper()
 	s := &server{t: t, dir: dir}
@@ -206,7 +206,7 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, repo, number strin
 		p.Title = *in.Title
 	}
 	if in.Body != nil {
-		p.Body = strings.ReplaceAll(*in.Body, "\n", "\r\n") // as its editor does
+		p.Body = strings.ReplaceAll(*in.Body, "\n", "\r\n") // like GitHub's editor
 	}
 	if in.Labels != nil {
 		p.Labels = nil
@@ -217,7 +217,7 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, repo, number strin
 	answer(w, http.StatusOK, p)
 }
 
-// merge merges a pull request with what its branch has, as somebody does on the page of it.
+// merge merges a pull request with the content of its branch, like a user on GitHub's page.
 func (s *server) merge(p *pull) {
 	s.t.Helper()
 	dir, merged := filepath.Join(s.dir, p.repo+".git"), "2026-11-28T12:00:00Z"
@@ -234,7 +234,7 @@ func limited(status int, headers map[string]string) func(http.ResponseWriter) {
 	}
 }
 
-// TestRateLimits waits as long as GitHub says, and not for ever.
+// TestRateLimits checks that a client waits as long as GitHub requires, but not forever.
 func TestRateLimits(t *testing.T) {
 	reset := func(d time.Duration) map[string]string {
 		return map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Limit": "5000",
@@ -277,7 +277,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestWrongTokens says what is wrong, and sends the token nowhere else.
+// TestWrongTokens checks the error message, and that the token is sent to no other server.
 func TestWrongTokens(t *testing.T) {
 	f := newFixture(t, "echo")
 	f.GitHub = f.server.client(f.GitHub.client.BaseURL.String(), "bad")

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fleet checks and updates the boilerplate of many repositories. An update is a branch with one commit, which
-// is pushed, and a pull request for it: by GitHub's API, or by a command that the user names. Nothing of a repository
-// is run, and what people have pushed is left alone. It prints nothing.
+// is pushed, and a pull request for it, which is opened with GitHub's API or with a command of the user. The package
+// must not run programs of a repository, must not change branches that people have pushed to, and prints nothing.
 package fleet
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 )
 
-// Repository is one of the repositories in a list.
+// Repository is a repository in a list.
 type Repository struct {
-	Name   string   `json:"name"`             // by default the last part of Source
+	Name   string   `json:"name"`             // default: the last part of Source
 	Source string   `json:"source"`           // a remote's URL, or a local clone's folder, relative to the list
-	Branch string   `json:"branch,omitempty"` // which is updated; by default the default one of the remote
-	Labels []string `json:"labels,omitempty"` // of its pull requests, besides those that all get
+	Branch string   `json:"branch,omitempty"` // the branch to update; default: the default branch of the remote
+	Labels []string `json:"labels,omitempty"` // labels of its pull requests, in addition to the standard labels
 }
 
 // Read reads a list of repositories. Errors about its content wrap subscription.ErrInvalid.
@@ -56,15 +56,16 @@ func Read(file string) ([]Repository, error) {
 }
 
 var (
-	nameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-	// urlForm is how git writes remotes.
-	urlForm = regexp.MustCompile(`^([a-z+]+://|[A-Za-z0-9._-]+@[A-Za-z0-9._-]+:)`)
+	namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	// urlPattern matches the URLs of git remotes.
+	urlPattern = regexp.MustCompile(`^([a-z+]+://|[A-Za-z0-9._-]+@[A-Za-z0-9._-]+:)`)
 )
 
-// complete sets what is left out, and refuses what cannot be.
+// complete sets the defaults, makes the folder of a local clone absolute, and returns an error for invalid fields. dir
+// is the folder of the list.
 func (r *Repository) complete(dir string) error {
 	r.Name = cmp.Or(r.Name, strings.TrimSuffix(path.Base(filepath.ToSlash(r.Source)), ".git"))
-	if r.Source == "" || !nameForm.MatchString(r.Name) {
+	if r.Source == "" || !namePattern.MatchString(r.Name) {
 		return fmt.Errorf("repository %q: the source %q is empty, or the name is not of letters, digits and ._-",
 			r.Name, r.Source)
 	}
@@ -81,4 +82,5 @@ func (r *Repository) complete(dir string) error {
 	return err
 }
 
-func (r *Repository) isFolder() bool { return !urlForm.MatchString(r.Source) }
+// isFolder reports whether the source is a local folder and not a URL.
+func (r *Repository) isFolder() bool { return !urlPattern.MatchString(r.Source) }

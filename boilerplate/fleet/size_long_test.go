@@ -17,7 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/source"
 )
 
-// TestTwoHundredRepositories prints how long 200 repositories take, and how much memory.
+// TestTwoHundredRepositories prints the time and the memory for 200 repositories.
 func TestTwoHundredRepositories(t *testing.T) {
 	const count = 200
 	f := newFixture(t, "first")

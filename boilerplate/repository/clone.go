@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// Clone is a shallow clone of a branch, in a folder that is this program's own: what is in it can be given up.
+// Clone is a shallow clone of a branch, in a folder that belongs to this program. Its content can be deleted.
 type Clone struct {
 	*Git
-	Branch, Head string // what is checked out, and its commit
+	Branch, Head string // the branch that is checked out, and its commit
 	url          string
 }
 
-// OpenClone clones a branch of a remote into a folder, or brings the clone in it to what the remote has now. Without a
-// branch it is the remote's default one.
+// OpenClone clones a branch of a remote into a folder, or updates the existing clone. If branch is empty, it uses the
+// default branch of the remote.
 func OpenClone(ctx context.Context, dir, url, branch string) (*Clone, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
@@ -41,9 +41,9 @@ func OpenClone(ctx context.Context, dir, url, branch string) (*Clone, error) {
 		return c, nil
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err() //nolint:wrapcheck // the caller's own
+		return nil, ctx.Err() //nolint:wrapcheck // it is the caller's context
 	}
-	// Nothing is there, or a process that was killed has left something that git does not take.
+	// The folder is empty, or contains files of a killed process that git does not accept.
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
@@ -53,11 +53,11 @@ func OpenClone(ctx context.Context, dir, url, branch string) (*Clone, error) {
 	return c, c.checkout(ctx)
 }
 
-// checkout makes the folder what the branch has now.
+// checkout fetches the branch and makes the folder equal to it.
 func (c *Clone) checkout(ctx context.Context) error {
 	err := c.fetch(ctx, c.Branch, 1)
 	if err == nil {
-		_, err = c.run(ctx, "", "checkout", "--quiet", "--force", "--detach", fetched)
+		_, err = c.run(ctx, "", "checkout", "--quiet", "--force", "--detach", fetchedRef)
 	}
 	if err == nil {
 		_, err = c.run(ctx, "", "clean", "--quiet", "-ffdx")
@@ -69,9 +69,10 @@ func (c *Clone) checkout(ctx context.Context) error {
 	return err
 }
 
-// fetched is what was fetched last.
-const fetched = "FETCH_HEAD"
+// fetchedRef refers to the commit that was fetched last.
+const fetchedRef = "FETCH_HEAD"
 
+// fetch fetches the last commits of a branch.
 func (c *Clone) fetch(ctx context.Context, branch string, depth int) error {
 	_, err := c.run(ctx, "", "-c", "gc.autoDetach=false", "fetch", "--quiet", fmt.Sprintf("--depth=%d", depth),
 		"--no-tags", "--no-recurse-submodules", "--", c.url, "refs/heads/"+branch)
@@ -81,33 +82,34 @@ func (c *Clone) fetch(ctx context.Context, branch string, depth int) error {
 // Tip is the last commit of a branch of a remote.
 type Tip struct {
 	Commit, Tree string
-	Parent       string // all of its parents
-	IsOwn        bool   // it is one of Push, and has the tree that was pushed
+	Parent       string // the parents, separated by spaces
+	IsOwn        bool   // Push created it, and its tree is unchanged
 }
 
-// treeTrailer is a line in the message of a commit, with its tree: of what somebody else changed, it has another one.
+// treeTrailer begins the line of a commit message with the tree of the commit. If another user changes the commit, its
+// tree differs from this line.
 const treeTrailer = "Boilerplate-Tree: "
 
-// Tip returns the last commit of a branch of the remote; nil if there is no such branch.
+// Tip returns the last commit of a branch of the remote; nil if the branch does not exist.
 func (c *Clone) Tip(ctx context.Context, branch string) (*Tip, error) {
 	out, err := c.run(ctx, "", "ls-remote", "--", c.url, "refs/heads/"+branch)
 	if err != nil || out == "" {
 		return nil, err
 	}
-	if err := c.fetch(ctx, branch, 2); err != nil { // with its parent
+	if err := c.fetch(ctx, branch, 2); err != nil { // the commit and its parent
 		return nil, err
 	}
-	out, err = c.run(ctx, "", "log", "-1", "--no-show-signature", "--format=%H%n%T%n%P%n%B", fetched)
+	out, err = c.run(ctx, "", "log", "-1", "--no-show-signature", "--format=%H%n%T%n%P%n%B", fetchedRef)
 	if err != nil {
 		return nil, err
 	}
-	parts := strings.SplitN(out, "\n", 4) // as in the format
+	parts := strings.SplitN(out, "\n", 4) // as in the format above
 	t := &Tip{Commit: parts[0], Tree: parts[1], Parent: parts[2]}
 	t.IsOwn = strings.HasSuffix(strings.TrimSpace(parts[3]), "\n"+treeTrailer+t.Tree)
 	return t, nil
 }
 
-// Stage adds paths to the index, and returns the tree that a commit has with them; empty if it is that of Head.
+// Stage adds paths to the index and returns the resulting tree; empty if the tree is equal to the tree of Head.
 func (c *Clone) Stage(ctx context.Context, paths []string) (string, error) {
 	list, err := c.stage(ctx, paths)
 	if err != nil || list == "" {
@@ -117,8 +119,8 @@ func (c *Clone) Stage(ctx context.Context, paths []string) (string, error) {
 	return strings.TrimSpace(tree), err
 }
 
-// Push makes a branch of the remote one commit on Head, with what was staged. tip is what the branch has, nil if there
-// is none; if it has something else by now, that is an error.
+// Push commits the staged tree on Head and replaces a branch of the remote by this commit. tip is the expected commit
+// of the branch, nil if it does not exist; if the branch has changed, Push returns an error.
 func (c *Clone) Push(ctx context.Context, branch string, tip *Tip, message, tree string) error {
 	message = strings.TrimSpace(message) + "\n\n" + treeTrailer + tree + "\n"
 	_, err := c.run(ctx, message, "commit", "--quiet", "--no-verify", "--cleanup=verbatim", "--file=-")
@@ -130,14 +132,15 @@ func (c *Clone) Push(ctx context.Context, branch string, tip *Tip, message, tree
 		lease += tip.Commit
 	}
 	args := []string{"push", "--quiet", "--no-verify", "--no-recurse-submodules", lease}
-	if _, err := os.Lstat(strings.TrimPrefix(c.url, "file://")); err == nil { // Its hooks would run on this machine.
+	// Hooks of a local remote would run on this machine.
+	if _, err := os.Lstat(strings.TrimPrefix(c.url, "file://")); err == nil {
 		args = append(args, "--receive-pack=git -c core.hooksPath="+os.DevNull+" receive-pack")
 	}
 	_, err = c.run(ctx, "", append(args, "--", c.url, "HEAD:refs/heads/"+branch)...)
 	return err
 }
 
-// RemoteURL returns where a local clone is from.
+// RemoteURL returns the URL of the remote "origin" of a local clone.
 func RemoteURL(ctx context.Context, dir string) (string, error) {
 	out, err := (&Git{Dir: dir}).run(ctx, "", "remote", "get-url", "origin")
 	return strings.TrimSpace(out), err

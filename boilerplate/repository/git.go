@@ -21,24 +21,24 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/update"
 )
 
-// ErrNotRepository says that a folder is in no git repository, or that git does not work there.
+// ErrNotRepository means that a folder is not in a git repository, or that git fails there.
 var ErrNotRepository = errors.New("not a git repository")
 
-// Git is the git repository that a folder is in.
+// Git runs git in the repository that a folder is in.
 type Git struct {
 	Dir    string
 	prefix string // the folder's path from the root of the repository; empty, or with a slash at its end
-	gitDir string // has what git knows about this work tree
+	gitDir string // the folder of git's data about this work tree
 }
 
-// OpenGit finds the repository of a folder. Errors wrap ErrNotRepository, and say why.
+// OpenGit finds the repository of a folder. Errors wrap ErrNotRepository and give the reason.
 func OpenGit(ctx context.Context, dir string) (*Git, error) {
 	g := &Git{Dir: dir}
 	out, err := g.run(ctx, "", "rev-parse", "--is-inside-work-tree", "--show-prefix", "--absolute-git-dir")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNotRepository, dir, err)
 	}
-	lines := strings.Split(out, "\n")
+	lines := strings.Split(out, "\n") // in the order of the options above
 	if lines[0] != "true" {
 		return nil, fmt.Errorf("%w: %s: it has no work tree", ErrNotRepository, dir)
 	}
@@ -46,12 +46,13 @@ func OpenGit(ctx context.Context, dir string) (*Git, error) {
 	return g, nil
 }
 
-// gitVariables are variables by which a caller, such as a hook, has git work on another repository or index.
+// gitVariables are environment variables by which a caller, such as a hook, makes git use another repository or index.
 var gitVariables = []string{"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_PREFIX=", "GIT_OBJECT_DIRECTORY=",
 	"GIT_COMMON_DIR=", "GIT_NAMESPACE="}
 
-// command is git with nothing of the repository that runs: no hooks, no file system monitor, no external diff.
-func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
+// newCommand returns a git command that runs no programs of the repository: no hooks, file system monitor or
+// external diff.
+func newCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	args = append([]string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c",
 		"core.quotePath=false", "-c", "color.ui=false"}, args...)
 	//nolint:gosec // the arguments are this package's; paths come after -- or through stdin
@@ -65,9 +66,9 @@ func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what git prints. An error has what it says.
+// run runs git and returns its output. An error contains the error output.
 func (g *Git) run(ctx context.Context, stdin string, args ...string) (string, error) {
-	cmd := command(ctx, g.Dir, args...)
+	cmd := newCommand(ctx, g.Dir, args...)
 	var out, errOut bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errOut
 	if err := cmd.Run(); err != nil {
@@ -79,40 +80,42 @@ func (g *Git) run(ctx context.Context, stdin string, args ...string) (string, er
 	return out.String(), nil
 }
 
-// ErrDirty says that a repository has changes that an update could mix with its own, or overwrite.
+// ErrDirty means that a repository has changes that an update could overwrite or mix with its own changes.
 var ErrDirty = errors.New("the repository has changes that are not committed")
 
-// CheckClean refuses an update of paths of which somebody has changes that are not committed, of a repository with
-// anything staged or a merge that is not finished, and of paths in submodules. Errors wrap ErrDirty, and name the
-// paths. Paths in tolerated may have changes.
+// CheckClean returns an error if one of the paths has uncommitted changes or is in a submodule, if any file of the
+// repository is staged, or if a merge is not finished. Errors wrap ErrDirty and name the paths. Paths in tolerated can
+// have changes.
 func (g *Git) CheckClean(ctx context.Context, paths []string, tolerated ...string) error {
-	words, wrong, err := g.changes(ctx)
+	states, problems, err := g.listChanges(ctx)
 	if err != nil {
 		return err
 	}
 	for _, file := range []string{"MERGE_HEAD", "rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
 		if _, err := os.Lstat(filepath.Join(g.gitDir, file)); err == nil {
-			wrong = append(wrong, strings.ToLower(strings.TrimSuffix(file, "_HEAD"))+" is not finished")
+			problems = append(problems, strings.ToLower(strings.TrimSuffix(file, "_HEAD"))+" is not finished")
 		}
 	}
 	for _, name := range paths {
-		word := ""
-		for at := name; word == "" && at != "."; at = path.Dir(at) { // an ignored folder is one entry
-			word = words[at]
+		state := ""
+		// An ignored folder has one entry for all its files.
+		for ancestor := name; state == "" && ancestor != "."; ancestor = path.Dir(ancestor) {
+			state = states[ancestor]
 		}
-		if word != "" && !slices.Contains(tolerated, name) {
-			wrong = append(wrong, name+" is "+word)
+		if state != "" && !slices.Contains(tolerated, name) {
+			problems = append(problems, name+" is "+state)
 		}
 	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("%w: %s", ErrDirty, strings.Join(wrong, "; "))
+	if len(problems) > 0 {
+		return fmt.Errorf("%w: %s", ErrDirty, strings.Join(problems, "; "))
 	}
 	return nil
 }
 
-// changes returns what paths in the folder are, if they are not as committed, and what is staged anywhere.
-func (g *Git) changes(ctx context.Context) (words map[string]string, staged []string, err error) {
-	words = map[string]string{}
+// listChanges returns the state of each path in the folder that is not committed or in a submodule, as a clause such as
+// "untracked", and messages about all staged files of the repository.
+func (g *Git) listChanges(ctx context.Context) (states map[string]string, staged []string, err error) {
+	states = map[string]string{}
 	out, err := g.run(ctx, "", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all",
 		"--ignored=matching", "--ignore-submodules=all")
 	if err != nil {
@@ -122,18 +125,18 @@ func (g *Git) changes(ctx context.Context) (words map[string]string, staged []st
 		if entry == "" {
 			continue
 		}
-		name, word := entry[len("XY "):], "modified, and not committed"
+		name, state := entry[len("XY "):], "modified, and not committed"
 		switch entry[0] {
 		case '?':
-			word = "untracked"
+			state = "untracked"
 		case '!':
-			word = "ignored, and not committed"
-		case ' ':
+			state = "ignored, and not committed"
+		case ' ': // modified only in the work tree
 		default:
 			staged = append(staged, name+" is staged")
 		}
 		if relative, isInside := strings.CutPrefix(name, g.prefix); isInside {
-			words[strings.TrimSuffix(relative, "/")] = word
+			states[strings.TrimSuffix(relative, "/")] = state
 		}
 	}
 	if out, err = g.run(ctx, "", "ls-files", "--stage", "-z"); err != nil {
@@ -141,14 +144,14 @@ func (g *Git) changes(ctx context.Context) (words map[string]string, staged []st
 	}
 	for entry := range strings.SplitSeq(out, "\x00") {
 		if mode, name, _ := strings.Cut(entry, "\t"); strings.HasPrefix(mode, "160000 ") {
-			words[name] = "in the submodule " + name
+			states[name] = "in the submodule " + name
 		}
 	}
-	return words, staged, nil
+	return states, staged, nil
 }
 
-// Commit commits exactly these paths, and returns the short name of the commit; empty if nothing has changed. After an
-// error the index has none of them.
+// Commit commits exactly the given paths and returns the short name of the commit; empty if nothing has changed. After
+// an error, the paths are not staged.
 func (g *Git) Commit(ctx context.Context, message string, paths []string) (string, error) {
 	list, err := g.stage(ctx, paths)
 	if err != nil || list == "" {
@@ -163,8 +166,8 @@ func (g *Git) Commit(ctx context.Context, message string, paths []string) (strin
 	return strings.TrimSpace(out), err
 }
 
-// stage adds paths to the index, and returns those that are there or that git knows, separated by NUL: it refuses
-// others. The list is empty if nothing of them has changed.
+// stage adds paths to the index. It returns the paths that exist or that git tracks, separated by NUL, because git
+// refuses other paths. The list is empty if no path has changed. If git cannot add the paths, stage unstages them.
 func (g *Git) stage(ctx context.Context, paths []string) (string, error) {
 	out, err := g.run(ctx, "", "ls-files", "-z")
 	if err != nil {
@@ -188,14 +191,14 @@ func (g *Git) stage(ctx context.Context, paths []string) (string, error) {
 	return list, nil
 }
 
-// unstage takes paths out of the index, also where there is no commit yet.
+// unstage removes paths from the index, also if ctx is cancelled. It also works before the first commit.
 func (g *Git) unstage(ctx context.Context, list string) error {
 	_, err := g.run(context.WithoutCancel(ctx), list, "reset", "--quiet", "--pathspec-from-file=-",
 		"--pathspec-file-nul")
 	return err
 }
 
-// MergeFile merges a text three ways with git merge-file. It implements update.Merge.
+// MergeFile returns a function that merges a text three ways with git merge-file.
 func MergeFile(ctx context.Context) update.Merge {
 	return func(name, current, base, wanted string) (string, bool, error) {
 		dir, err := os.MkdirTemp("", "bellwether-merge-*")
@@ -208,11 +211,11 @@ func MergeFile(ctx context.Context) update.Merge {
 				return "", false, fmt.Errorf("write %s: %w", file, err)
 			}
 		}
-		cmd := command(ctx, dir, "merge-file", "-p", "--diff3", "-L", name+" (yours)", "-L", name+" (as rendered last)",
-			"-L", name+" (convention)", "current", "base", "wanted")
+		cmd := newCommand(ctx, dir, "merge-file", "-p", "--diff3", "-L", name+" (yours)", "-L",
+			name+" (as rendered last)", "-L", name+" (convention)", "current", "base", "wanted")
 		out, err := cmd.Output()
 		var exit *exec.ExitError
-		// The status is the number of conflicts, at most 127.
+		// The exit status is the number of conflicts, at most 127; a higher status is another error.
 		if errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode() <= 127 {
 			return string(out), true, nil
 		}

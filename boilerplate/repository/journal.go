@@ -17,64 +17,67 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/update"
 )
 
-// JournalFile says which update is in progress, with all texts before and after. It is written before anything else,
-// and removed at the end. So a process that is killed has changed nothing yet, or the next one can go on or take it
-// back.
+// JournalFile describes the update in progress, with all texts before and after it. It is written before all other
+// files, and removed at the end. So if a process is killed, either no file has changed, or another process can continue
+// or revert the update.
 const JournalFile = subscription.Folder + "/update.yaml"
 
 // Journal is an update in progress.
 type Journal struct {
-	Message string          `yaml:"message,omitempty"` // that of the commit; empty for an update that makes none
-	Applied bool            `yaml:"applied,omitempty"` // all files are written, and conflicts are being resolved
-	Changes []update.Change `yaml:"changes,flow"`      // in flow style, which keeps each byte of a text
+	Message string          `yaml:"message,omitempty"` // the message of the commit; empty if the update makes no commit
+	Applied bool            `yaml:"applied,omitempty"` // all files are written, and the user resolves conflicts
+	Changes []update.Change `yaml:"changes,flow"`      // the flow style keeps every byte of a text
 }
 
-// ErrChanged says that a file was changed since an update began.
+// ErrChanged means that a file was changed after an update began.
 var ErrChanged = errors.New("changed since the update began")
 
-// Changes are those of a plan, with those of the program's own files: the texts of bases, the subscription, and the
-// lock, which is the last. Unless all is gone, subscriptionText is the new text of the subscription.
-func (t *Tree) Changes(plan *update.Plan, subscriptionText []byte, before *subscription.Lock) ([]update.Change, error) {
-	own := map[string]*update.File{}
-	if before != nil {
-		for _, f := range before.Files {
-			own[basePath(f.Path)] = nil
+// ListChanges returns the changes of a plan, followed by the changes of the program's own files: the base texts,
+// the subscription, and the lock. subscriptionText is the new text of the subscription; nil if the repository ends
+// all subscriptions. oldLock is the lock of the last rendering, or nil; its base texts are removed unless the plan
+// has them.
+func (t *Tree) ListChanges(plan *update.Plan, subscriptionText []byte,
+	oldLock *subscription.Lock) ([]update.Change, error) {
+	ownFiles := map[string]*update.File{}
+	if oldLock != nil {
+		for _, f := range oldLock.Files {
+			ownFiles[toBasePath(f.Path)] = nil
 		}
 	}
 	for name, text := range plan.Base {
-		own[basePath(name)] = &update.File{Text: text}
+		ownFiles[toBasePath(name)] = &update.File{Text: text}
 	}
-	order := append(slices.Sorted(maps.Keys(own)), subscription.File, subscription.LockFile)
+	order := append(slices.Sorted(maps.Keys(ownFiles)), subscription.File, subscription.LockFile)
 	if subscriptionText != nil {
 		text, err := plan.Lock.Write()
 		if err != nil {
 			return nil, err
 		}
-		own[subscription.File] = &update.File{Text: string(subscriptionText)}
-		own[subscription.LockFile] = &update.File{Text: string(text)}
+		ownFiles[subscription.File] = &update.File{Text: string(subscriptionText)}
+		ownFiles[subscription.LockFile] = &update.File{Text: string(text)}
 	}
 	changes := slices.Clone(plan.Changes)
 	for _, name := range order {
 		current, err := t.Read(name)
-		after := own[name]
+		wanted := ownFiles[name]
 		switch {
 		case err != nil:
 			return nil, err
 		case current != nil && current.Obstacle != "":
 			return nil, fmt.Errorf("write %s: %s is in the way", name, current.Obstacle)
-		case current == nil && after == nil:
+		case current == nil && wanted == nil:
 			continue
-		case current != nil && after != nil && update.Digest(current.Text) == update.Digest(after.Text):
-			continue // A checkout may have changed the line ends.
+		case current != nil && wanted != nil && update.Digest(current.Text) == update.Digest(wanted.Text):
+			continue // only the line endings can differ, because of a checkout
 		}
-		changes = append(changes, update.Change{Path: name, Before: current, After: after})
+		changes = append(changes, update.Change{Path: name, Before: current, After: wanted})
 	}
 	return changes, nil
 }
 
-// Journal returns the update in progress, nil if there is none.
-func (t *Tree) Journal() (*Journal, error) {
-	text, err := t.Text(JournalFile)
+// ReadJournal returns the update in progress, or nil if there is none.
+func (t *Tree) ReadJournal() (*Journal, error) {
+	text, err := t.ReadText(JournalFile)
 	if err != nil || text == nil {
 		return nil, err
 	}
@@ -90,19 +93,20 @@ func (t *Tree) Journal() (*Journal, error) {
 	return j, nil
 }
 
-// isOwnFile reports whether a path is that of one of the program's own files.
+// isOwnFile reports whether a path is one of the program's own files.
 func isOwnFile(name string) bool {
 	base, isBase := strings.CutPrefix(name, subscription.BaseFolder+"/")
 	return name == subscription.File || name == subscription.LockFile || isBase && convention.CheckPath(base) == nil
 }
 
-// Begin records an update. After it, Apply can be called any number of times, by any process.
+// Begin records an update. Afterwards, any process can call Apply, also repeatedly.
 func (t *Tree) Begin(changes []update.Change, message string) (*Journal, error) {
 	j := &Journal{Message: message, Changes: changes}
-	return j, t.record(j)
+	return j, t.writeJournal(j)
 }
 
-func (t *Tree) record(j *Journal) error {
+// writeJournal writes the journal file.
+func (t *Tree) writeJournal(j *Journal) error {
 	text, err := yaml.Marshal(j)
 	if err == nil && len(text) > maxBytes {
 		err = fmt.Errorf("the update has more than %d MiB", maxBytes>>20)
@@ -110,69 +114,73 @@ func (t *Tree) record(j *Journal) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", JournalFile, err)
 	}
-	return t.write(JournalFile, update.File{Text: string(text)})
+	return t.writeFile(JournalFile, update.File{Text: string(text)})
 }
 
-// Apply writes the files of an update that are not written yet, in order. A file that is neither as it was nor as it is
-// to be is an error that wraps ErrChanged. Once all files of an update with conflicts are written, Apply leaves them to
-// whoever resolves the conflicts.
+// Apply writes the files of an update that are not written yet, in order. If a file has neither the old nor the new
+// content, it returns an error that wraps ErrChanged. If the update has conflicts, Apply writes each file only once, so
+// that it does not overwrite the user's resolution.
 func (t *Tree) Apply(j *Journal) error {
 	if j.Applied {
 		return nil
 	}
 	for _, c := range j.Changes {
-		if err := t.replace(c.Path, c.Before, c.After); err != nil {
+		if err := t.replaceFile(c.Path, c.Before, c.After); err != nil {
 			return err
 		}
 	}
-	if len(update.Conflicts(j.Changes)) == 0 {
+	if len(update.ListConflicts(j.Changes)) == 0 {
 		return nil
 	}
 	j.Applied = true
-	return t.record(j)
+	return t.writeJournal(j)
 }
 
-// Abort puts the files of an update back as they were. A file with conflicts is put back whatever somebody wrote there
-// since; any other one that was changed is an error that wraps ErrChanged.
+// Abort restores the old files of an update. It overwrites all edits in files with conflicts. If another file was
+// changed, it returns an error that wraps ErrChanged.
 func (t *Tree) Abort(j *Journal) error {
 	for _, c := range slices.Backward(j.Changes) {
 		from := c.After
-		if c.Conflict {
+		if c.Conflict { // the user may have edited the file
 			var err error
 			if from, err = t.Read(c.Path); err != nil {
 				return err
 			}
 		}
-		if err := t.replace(c.Path, from, c.Before); err != nil {
+		if err := t.replaceFile(c.Path, from, c.Before); err != nil {
 			return err
 		}
 	}
 	return t.Finish()
 }
 
-// replace replaces one version of a file by another; nil is no file.
-func (t *Tree) replace(name string, from, to *update.File) error {
+// replaceFile replaces the expected content of a file by other content; nil means that the file does not exist. It
+// changes nothing if the file already has the other content, and returns an error that wraps ErrChanged if the file
+// has neither. A missing file is written.
+func (t *Tree) replaceFile(name string, from, to *update.File) error {
 	current, err := t.Read(name)
+	isWritten := current == nil && to == nil || hasSameText(current, to) && current.Executable == to.Executable
 	switch {
 	case err != nil:
 		return err
-	case current == nil && to == nil, hasText(current, to) && current.Executable == to.Executable:
+	case isWritten:
 		return nil
-	case current != nil && !hasText(current, from) && !hasText(current, to):
+	case current != nil && !hasSameText(current, from) && !hasSameText(current, to):
 		return fmt.Errorf("%s: %w", name, ErrChanged)
 	case to == nil:
-		return t.remove(name)
+		return t.removeFile(name)
 	}
-	return t.write(name, *to)
+	return t.writeFile(name, *to)
 }
 
-func hasText(a, b *update.File) bool {
+// hasSameText reports whether two files exist and have the same text.
+func hasSameText(a, b *update.File) bool {
 	return a != nil && b != nil && a.Text == b.Text && a.Obstacle == "" && b.Obstacle == ""
 }
 
-// Finish removes the record of an update.
+// Finish removes the journal file.
 func (t *Tree) Finish() error {
-	if err := errors.Join(t.remove(JournalFile), t.remove(temporary)); err != nil {
+	if err := errors.Join(t.removeFile(JournalFile), t.removeFile(temporaryFile)); err != nil {
 		return fmt.Errorf("end the update: %w", err)
 	}
 	return nil

@@ -22,24 +22,24 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/update"
 )
 
-// git runs git in a folder as the package does: without hooks, and on the index of the folder.
+// git runs git in a folder in the same way as the package: without hooks, and with the index of the folder.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	out, err := command(t.Context(), dir, args...).CombinedOutput()
+	out, err := newCommand(t.Context(), dir, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
 	return string(out)
 }
 
-// newRepository has one commit with files.
+// newRepository creates a repository that has one commit with files.
 func newRepository(t *testing.T, files map[string]string) (string, *Tree, *Git) {
 	t.Helper()
 	repotest.Isolate(t)
 	dir := t.TempDir()
 	git(t, dir, "init", "--quiet", "--initial-branch=main")
 	for name, text := range files {
-		repotest.Put(t, dir, name, text)
+		repotest.WriteFile(t, dir, name, text)
 	}
 	git(t, dir, "add", "--all")
 	git(t, dir, "commit", "--quiet", "--allow-empty", "--message=first")
@@ -55,7 +55,7 @@ func newRepository(t *testing.T, files map[string]string) (string, *Tree, *Git) 
 	return dir, tree, g
 }
 
-// files are all files of a folder but git's.
+// files returns all files of a folder except those of git.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -76,7 +76,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// planned are changes of four files: one is new, one is changed, one is executable, one is removed.
+// planned returns changes of four files: one is new, one is changed, one is executable, one is removed.
 func planned(t *testing.T, tree *Tree) []update.Change {
 	t.Helper()
 	current, err := tree.ReadAll([]string{"old/gone", "changed", "run"})
@@ -91,7 +91,7 @@ func planned(t *testing.T, tree *Tree) []update.Change {
 			{Path: "old/gone", Before: current["old/gone"]},
 			{Path: "run", Before: current["run"], After: &update.File{Text: "#!/bin/sh\n", Executable: true}},
 		}}
-	changes, err := tree.Changes(plan, []byte("subscription\n"), nil)
+	changes, err := tree.ListChanges(plan, []byte("subscription\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func planned(t *testing.T, tree *Tree) []update.Change {
 
 var before = map[string]string{"changed": "before\r\n", "old/gone": "gone\n", "run": "#!/bin/sh\n", "mine": "mine\n"}
 
-// TestKilledAnywhere ends an update after each of its writes, and goes on with it, or takes it back.
+// TestKilledAnywhere stops an update after each of its writes, and then continues or aborts it.
 func TestKilledAnywhere(t *testing.T) {
 	dir, tree, _ := newRepository(t, before)
 	want := map[string]string{}
@@ -113,12 +113,12 @@ func TestKilledAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range begun.Changes[:min(step, len(begun.Changes))] {
-				if err := tree.replace(c.Path, c.Before, c.After); err != nil {
+				if err := tree.replaceFile(c.Path, c.Before, c.After); err != nil {
 					t.Fatal(err)
 				}
 			}
-			repotest.Put(t, dir, temporary, "half a fi") // as a killed process leaves it
-			j, err := tree.Journal()
+			repotest.WriteFile(t, dir, temporaryFile, "half a fi") // as a killed process leaves it
+			j, err := tree.ReadJournal()
 			if diff := cmp.Diff(begun, j); diff != "" || err != nil {
 				t.Fatalf("%v; (-want +got):\n%s", err, diff)
 			}
@@ -148,7 +148,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestJournalKeepsEachByte records texts that YAML has to quote, and reads them again.
+// TestJournalKeepsEachByte records texts that YAML must quote, and reads them again.
 func TestJournalKeepsEachByte(t *testing.T) {
 	_, tree, _ := newRepository(t, before)
 	var changes []update.Change
@@ -162,20 +162,20 @@ func TestJournalKeepsEachByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := tree.Journal()
+	got, err := tree.ReadJournal()
 	if diff := cmp.Diff(begun, got); diff != "" || err != nil {
 		t.Errorf("%v; (-want +got):\n%s", err, diff)
 	}
 }
 
-// TestChangedMeanwhile keeps what a user writes while an update is interrupted.
+// TestChangedMeanwhile checks that edits of a user during an interrupted update are kept.
 func TestChangedMeanwhile(t *testing.T) {
 	dir, tree, _ := newRepository(t, before)
 	j, err := tree.Begin(planned(t, tree), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	repotest.Put(t, dir, "changed", "mine\n")
+	repotest.WriteFile(t, dir, "changed", "mine\n")
 	if err := tree.Apply(j); !errors.Is(err, ErrChanged) {
 		t.Errorf("apply: got %v", err)
 	}
@@ -187,21 +187,22 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestCommit commits the paths alone, runs no hook, and leaves the index as it was after an error.
+// TestCommit checks that only the given paths are committed, that no hook runs, and that an error does not change
+// the index.
 func TestCommit(t *testing.T) {
 	dir, tree, g := newRepository(t, before)
-	repotest.Put(t, dir, ".gitignore", "new\n")
+	repotest.WriteFile(t, dir, ".gitignore", "new\n")
 	git(t, dir, "add", ".gitignore")
 	git(t, dir, "commit", "--quiet", "--message=ignore")
 	for _, hook := range []string{"pre-commit", "commit-msg", "post-commit"} {
 		name := filepath.Join(dir, ".git", "hooks", hook)
-		repotest.Put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch "+filepath.Join(dir, "hook-ran")+"\nexit 1\n")
+		repotest.WriteFile(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch "+filepath.Join(dir, "hook-ran")+"\nexit 1\n")
 		if err := os.Chmod(name, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	repotest.Put(t, dir, "mine", "changed by hand\n")
-	repotest.Put(t, dir, "untracked", "untracked\n")
+	repotest.WriteFile(t, dir, "mine", "changed by hand\n")
+	repotest.WriteFile(t, dir, "untracked", "untracked\n")
 	j, err := tree.Begin(planned(t, tree), "")
 	if err = errors.Join(err, tree.Apply(j), tree.Finish()); err != nil {
 		t.Fatal(err)
@@ -223,7 +224,7 @@ func TestCommit(t *testing.T) {
 	if again, err := g.Commit(t.Context(), "again", update.ChangedPaths(j.Changes)); again != "" || err != nil {
 		t.Errorf("a second commit: %q, %v", again, err)
 	}
-	repotest.Put(t, dir, "changed", "2\n")
+	repotest.WriteFile(t, dir, "changed", "2\n")
 	t.Setenv("GIT_AUTHOR_EMAIL", "")
 	t.Setenv("GIT_AUTHOR_NAME", "")
 	if _, err := g.Commit(t.Context(), "no identity", update.ChangedPaths(j.Changes)); err == nil {
@@ -234,13 +235,13 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// TestFirstCommit is of a repository without commits, and of a folder in it.
+// TestFirstCommit commits in a repository without commits, and in a folder of it.
 func TestFirstCommit(t *testing.T) {
 	repotest.Isolate(t)
 	top := t.TempDir()
 	git(t, top, "init", "--quiet")
-	repotest.Put(t, top, "sub/a", "a\n")
-	repotest.Put(t, top, "b", "b\n")
+	repotest.WriteFile(t, top, "sub/a", "a\n")
+	repotest.WriteFile(t, top, "b", "b\n")
 	g, err := OpenGit(t.Context(), filepath.Join(top, "sub"))
 	if err != nil {
 		t.Fatal(err)
@@ -263,19 +264,19 @@ func TestCheckClean(t *testing.T) {
 		want   string
 	}{
 		"clean":        {func(*testing.T, string) {}, ""},
-		"another file": {func(t *testing.T, dir string) { t.Helper(); repotest.Put(t, dir, "mine", "2\n") }, ""},
-		"modified": {func(t *testing.T, dir string) { t.Helper(); repotest.Put(t, dir, "changed", "2\n") },
+		"another file": {func(t *testing.T, dir string) { t.Helper(); repotest.WriteFile(t, dir, "mine", "2\n") }, ""},
+		"modified": {func(t *testing.T, dir string) { t.Helper(); repotest.WriteFile(t, dir, "changed", "2\n") },
 			"changed is modified"},
-		"untracked": {func(t *testing.T, dir string) { t.Helper(); repotest.Put(t, dir, "new/file", "2\n") },
+		"untracked": {func(t *testing.T, dir string) { t.Helper(); repotest.WriteFile(t, dir, "new/file", "2\n") },
 			"new/file is untracked"},
 		"ignored": {func(t *testing.T, dir string) {
 			t.Helper()
-			repotest.Put(t, dir, ".git/info/exclude", "new\n")
-			repotest.Put(t, dir, "new/file", "2\n")
+			repotest.WriteFile(t, dir, ".git/info/exclude", "new\n")
+			repotest.WriteFile(t, dir, "new/file", "2\n")
 		}, "new/file is ignored"},
 		"staged": {func(t *testing.T, dir string) {
 			t.Helper()
-			repotest.Put(t, dir, "mine", "2\n")
+			repotest.WriteFile(t, dir, "mine", "2\n")
 			git(t, dir, "add", "mine")
 		}, "mine is staged"},
 		"a merge": {func(t *testing.T, dir string) {
@@ -310,13 +311,13 @@ func TestCheckClean(t *testing.T) {
 func TestObstacles(t *testing.T) {
 	dir, tree, _ := newRepository(t, before)
 	outside := t.TempDir()
-	repotest.Put(t, outside, "secret", "secret\n")
+	repotest.WriteFile(t, outside, "secret", "secret\n")
 	for name, target := range map[string]string{"link": "changed", "outside": outside, "dangling": "nowhere"} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	repotest.Put(t, dir, "module/.git", "gitdir: elsewhere\n")
+	repotest.WriteFile(t, dir, "module/.git", "gitdir: elsewhere\n")
 	for name, want := range map[string]string{
 		"link": "a symbolic link", "outside/secret": "a symbolic link, outside,", "dangling": "a symbolic link",
 		"old": "a folder", "changed/below": "a file, changed,", "module/file": "a submodule, module,",
@@ -326,7 +327,7 @@ func TestObstacles(t *testing.T) {
 		if err != nil || f == nil || f.Obstacle != want {
 			t.Errorf("%s: got %+v, %v, want %q", name, f, err, want)
 		}
-		if err := tree.write(name, update.File{Text: "x"}); err == nil {
+		if err := tree.writeFile(name, update.File{Text: "x"}); err == nil {
 			t.Errorf("%s is written", name)
 		}
 	}
@@ -341,7 +342,7 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
-// TestReadOnly fails before anything is changed.
+// TestReadOnly checks that an update fails before it changes any file.
 func TestReadOnly(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Log("root may write everywhere: a file takes the place of the program's folder instead")
@@ -349,7 +350,7 @@ func TestReadOnly(t *testing.T) {
 	dir, tree, _ := newRepository(t, before)
 	changes := planned(t, tree)
 	if os.Getuid() == 0 {
-		repotest.Put(t, dir, subscription.Folder, "")
+		repotest.WriteFile(t, dir, subscription.Folder, "")
 	} else if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +392,7 @@ func TestMergeFile(t *testing.T) {
 	got, conflict, err = merge("dir/a", "mine\n", "base\n", "theirs\n")
 	want := "<<<<<<< dir/a (yours)\nmine\n||||||| dir/a (as rendered last)\nbase\n=======\ntheirs\n" +
 		">>>>>>> dir/a (convention)\n"
-	if diff := cmp.Diff(want, got); diff != "" || !conflict || err != nil || update.ConflictLine(got) == 0 {
+	if diff := cmp.Diff(want, got); diff != "" || !conflict || err != nil || update.FindConflictLine(got) == 0 {
 		t.Errorf("%t, %v (-want +got):\n%s", conflict, err, diff)
 	}
 	var mine, theirs, base strings.Builder

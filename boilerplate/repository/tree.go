@@ -1,9 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repository reads and writes the files of one repository, and calls the git program for everything that is
-// git's. It runs nothing of the repository: no hooks, no make, no script. No path and no symbolic link leads it out of
-// the folder.
+// Package repository reads and writes the files of one repository, and calls the git program. It must not run programs
+// of the repository, such as hooks, make or scripts. Paths and symbolic links cannot lead out of the folder.
 package repository
 
 import (
@@ -18,16 +17,16 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/update"
 )
 
-// maxBytes bounds what is read of one file.
+// maxBytes is the maximum size of a file that is read.
 const maxBytes = 64 << 20
 
 // Tree is the folder of a repository.
 type Tree struct {
-	Dir  string // as it was given
+	Dir  string // as the caller passed it
 	root *os.Root
 }
 
-// OpenTree opens a folder. Close ends it.
+// OpenTree opens a folder. The caller must close the tree.
 func OpenTree(dir string) (*Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -36,11 +35,11 @@ func OpenTree(dir string) (*Tree, error) {
 	return &Tree{Dir: dir, root: root}, nil
 }
 
-// Close ends the use of the folder.
+// Close closes the folder.
 func (t *Tree) Close() error { return t.root.Close() }
 
-// Read returns a file, nil if there is none. What is no file, or is behind a symbolic link or in a submodule, is
-// returned with an obstacle.
+// Read returns a file, or nil if it does not exist. If the path is not a regular file, or is behind a symbolic link or
+// in a submodule, the result has an obstacle.
 func (t *Tree) Read(name string) (*update.File, error) {
 	for i, r := range name {
 		if r != '/' {
@@ -48,18 +47,18 @@ func (t *Tree) Read(name string) (*update.File, error) {
 		}
 		info, err := t.root.Lstat(name[:i])
 		if err != nil {
-			return nil, unlessMissing(name, err)
+			return nil, ignoreMissing(name, err)
 		}
-		if is := t.obstacle(name[:i], info); is != folder {
-			return &update.File{Obstacle: cmp.Or(is, "a file") + ", " + name[:i] + ","}, nil
+		if obstacle := t.describeObstacle(name[:i], info); obstacle != folderObstacle {
+			return &update.File{Obstacle: cmp.Or(obstacle, "a file") + ", " + name[:i] + ","}, nil
 		}
 	}
 	info, err := t.root.Lstat(name)
 	if err != nil {
-		return nil, unlessMissing(name, err)
+		return nil, ignoreMissing(name, err)
 	}
-	if is := t.obstacle(name, info); is != "" {
-		return &update.File{Obstacle: is}, nil
+	if obstacle := t.describeObstacle(name, info); obstacle != "" {
+		return &update.File{Obstacle: obstacle}, nil
 	}
 	text, err := t.root.ReadFile(name)
 	if err != nil {
@@ -68,18 +67,18 @@ func (t *Tree) Read(name string) (*update.File, error) {
 	return &update.File{Text: string(text), Executable: info.Mode()&0o100 != 0}, nil
 }
 
-// unlessMissing is an error about a file, nil if there is none.
-func unlessMissing(name string, err error) error {
+// ignoreMissing returns nil if a file does not exist, and an error about the file otherwise.
+func ignoreMissing(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return fmt.Errorf("read %s: %w", name, err)
 }
 
-const folder = "a folder"
+const folderObstacle = "a folder"
 
-// obstacle says what is at a path; empty for a file.
-func (t *Tree) obstacle(name string, info fs.FileInfo) string {
+// describeObstacle returns a text about the object at a path; empty for a regular file.
+func (t *Tree) describeObstacle(name string, info fs.FileInfo) string {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return "a symbolic link"
@@ -87,7 +86,7 @@ func (t *Tree) obstacle(name string, info fs.FileInfo) string {
 		if _, err := t.root.Lstat(path.Join(name, ".git")); err == nil {
 			return "a submodule"
 		}
-		return folder
+		return folderObstacle
 	case !info.Mode().IsRegular():
 		return "a device or a pipe"
 	case info.Size() > maxBytes:
@@ -96,7 +95,7 @@ func (t *Tree) obstacle(name string, info fs.FileInfo) string {
 	return ""
 }
 
-// ReadAll reads the files at some paths, as far as they are there.
+// ReadAll returns the existing files at the given paths.
 func (t *Tree) ReadAll(paths []string) (map[string]*update.File, error) {
 	out := map[string]*update.File{}
 	for _, name := range paths {
@@ -111,8 +110,8 @@ func (t *Tree) ReadAll(paths []string) (map[string]*update.File, error) {
 	return out, nil
 }
 
-// Text returns the text of one of this program's own files, nil if there is none. A link is an error.
-func (t *Tree) Text(name string) ([]byte, error) {
+// ReadText returns the text of one of this program's own files, or nil if it does not exist. A link is an error.
+func (t *Tree) ReadText(name string) ([]byte, error) {
 	f, err := t.Read(name)
 	switch {
 	case err != nil || f == nil:
@@ -123,14 +122,14 @@ func (t *Tree) Text(name string) ([]byte, error) {
 	return []byte(f.Text), nil
 }
 
-// Base returns the texts of the folder of bases, by the paths of the files that they are of.
-func (t *Tree) Base(lock *subscription.Lock) (map[string]string, error) {
+// ReadBase returns the texts in the base folder, by the paths of the files that they belong to.
+func (t *Tree) ReadBase(lock *subscription.Lock) (map[string]string, error) {
 	out := map[string]string{}
 	if lock == nil {
 		return out, nil
 	}
 	for _, f := range lock.Files {
-		text, err := t.Text(basePath(f.Path))
+		text, err := t.ReadText(toBasePath(f.Path))
 		if err != nil {
 			return nil, err
 		}
@@ -141,14 +140,15 @@ func (t *Tree) Base(lock *subscription.Lock) (map[string]string, error) {
 	return out, nil
 }
 
-func basePath(name string) string { return subscription.BaseFolder + "/" + name }
+// toBasePath returns the path of the base text of a file.
+func toBasePath(name string) string { return subscription.BaseFolder + "/" + name }
 
-// temporary is where the text of a file is written before it takes the place of the file. What a killed process leaves
-// there is overwritten by the next one.
-const temporary = subscription.Folder + "/update.tmp"
+// temporaryFile is the file that a text is written to before it replaces the actual file. A leftover of a killed
+// process is overwritten.
+const temporaryFile = subscription.Folder + "/update.tmp"
 
-// write writes a whole file, or nothing.
-func (t *Tree) write(name string, f update.File) error {
+// writeFile writes a file completely or not at all.
+func (t *Tree) writeFile(name string, f update.File) error {
 	if found, err := t.Read(name); err != nil {
 		return err
 	} else if found != nil && found.Obstacle != "" {
@@ -163,7 +163,7 @@ func (t *Tree) write(name string, f update.File) error {
 		err = t.writeTemporary(f.Text, mode)
 	}
 	if err == nil {
-		err = t.root.Rename(temporary, name)
+		err = t.root.Rename(temporaryFile, name)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -171,11 +171,12 @@ func (t *Tree) write(name string, f update.File) error {
 	return nil
 }
 
+// writeTemporary writes a text to the temporary file.
 func (t *Tree) writeTemporary(text string, mode fs.FileMode) error {
-	if err := t.root.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := t.root.Remove(temporaryFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := t.root.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	f, err := t.root.OpenFile(temporaryFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}
@@ -183,13 +184,13 @@ func (t *Tree) writeTemporary(text string, mode fs.FileMode) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// remove removes a file, and the folders that are empty then.
-func (t *Tree) remove(name string) error {
+// removeFile removes a file, and its folders if they are empty.
+func (t *Tree) removeFile(name string) error {
 	if err := t.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", name, err)
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if t.root.Remove(dir) != nil { // it is not empty
+		if t.root.Remove(dir) != nil { // the folder is not empty
 			break
 		}
 	}

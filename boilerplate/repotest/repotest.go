@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repotest has what tests need of a repository: its files, its git, and an environment for its make.
+// Package repotest contains helpers for tests with repositories: their files, git, and an environment for make.
 package repotest
 
 import (
@@ -14,21 +14,21 @@ import (
 	"testing"
 )
 
-// Isolate gives git an identity, and no settings of whoever runs the test.
+// Isolate gives git an identity, and hides the settings of the user who runs the test.
 func Isolate(t testing.TB) {
 	t.Helper()
 	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		t.Setenv("GIT_"+who+"_NAME", "Anna")
-		t.Setenv("GIT_"+who+"_EMAIL", "anna@example.com")
+	for _, role := range []string{"AUTHOR", "COMMITTER"} {
+		t.Setenv("GIT_"+role+"_NAME", "Anna")
+		t.Setenv("GIT_"+role+"_EMAIL", "anna@example.com")
 	}
 }
 
-// Git runs git in a folder, and returns what it prints. An error ends the test.
+// Git runs git in a folder and returns its output. An error ends the test.
 func Git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", args...) //nolint:gosec // they are the test's
+	cmd := exec.CommandContext(t.Context(), "git", args...) //nolint:gosec // the arguments come from the test
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -37,8 +37,8 @@ func Git(t testing.TB, dir string, args ...string) string {
 	return string(out)
 }
 
-// Put writes a file below a folder, and makes the folders on the way.
-func Put(t testing.TB, dir, name, text string) {
+// WriteFile writes a file below a folder and creates its parent folders.
+func WriteFile(t testing.TB, dir, name, text string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600)); err != nil {
@@ -46,10 +46,10 @@ func Put(t testing.TB, dir, name, text string) {
 	}
 }
 
-// MakeEnvironment is the environment of a make that no other make has started: variables of the one that runs the test
-// are none of the one under test.
-func MakeEnvironment(more ...string) []string {
+// MakeEnvironment returns an environment for make without the variables of another make that runs the test. The given
+// variables are added.
+func MakeEnvironment(variables ...string) []string {
 	return append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "BIN=") || strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=")
-	}), more...)
+	}), variables...)
 }

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package run updates, checks and ejects one repository: it reads what there is, has package update decide, and has
-// package repository write and commit. It prints nothing and asks nobody.
+// Package run updates, checks and ejects one repository. It reads the repository; package update makes the decisions,
+// and package repository writes and commits. The package must not print, and must not ask the user.
 package run
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-// What keeps a repository from being updated.
+// Reasons why a repository cannot be updated.
 var (
 	ErrNotSubscribed = errors.New("the repository subscribes to no conventions")
 	ErrInProgress    = errors.New("an update is in progress")
@@ -38,44 +38,46 @@ var (
 // Repository is a repository as it was read.
 type Repository struct {
 	Tree         *repository.Tree
-	Text         []byte // of the subscription, nil without one
+	Text         []byte // the text of the subscription; nil if there is none
 	Subscription *subscription.Subscription
-	Lock         *subscription.Lock // nil where nothing was rendered yet
+	Lock         *subscription.Lock // nil before the first update
 	Base         map[string]string
-	Journal      *repository.Journal // the update in progress, nil without one
+	Journal      *repository.Journal // the update in progress; nil if there is none
 
 	sources source.Loader
 }
 
-// Open reads a repository that gets conventions from some sources, with its own keys. Without a subscription the error
-// wraps ErrNotSubscribed, and the repository is returned with an empty one. Close the tree in any case but that of
-// another error.
+// Open reads a repository that loads its conventions from the given sources, with the repository's own keys. If there
+// is no subscription, the error wraps ErrNotSubscribed, and the returned repository has an empty subscription. The
+// caller must close the tree if the returned repository is not nil.
 func Open(dir string, sources source.Loader) (*Repository, error) {
 	tree, err := repository.OpenTree(dir)
 	if err != nil {
 		return nil, err
 	}
 	r := &Repository{Tree: tree, Subscription: &subscription.Subscription{}, sources: sources}
-	err = r.read()
+	err = r.readFiles()
 	if err != nil && !errors.Is(err, ErrNotSubscribed) {
 		return nil, errors.Join(err, tree.Close())
 	}
 	return r, err
 }
 
-func (r *Repository) read() error {
-	text, err := r.Tree.Text(subscription.LockFile)
+// readFiles reads the lock, the base texts, the journal and the subscription. It reads the subscription last: if there
+// is none, the error wraps ErrNotSubscribed, and the other fields are set.
+func (r *Repository) readFiles() error {
+	text, err := r.Tree.ReadText(subscription.LockFile)
 	if err == nil && text != nil {
 		r.Lock, err = subscription.ParseLock(text)
 	}
 	if err == nil {
-		r.Base, err = r.Tree.Base(r.Lock)
+		r.Base, err = r.Tree.ReadBase(r.Lock)
 	}
 	if err == nil {
-		r.Journal, err = r.Tree.Journal()
+		r.Journal, err = r.Tree.ReadJournal()
 	}
 	if err == nil {
-		r.Text, err = r.Tree.Text(subscription.File)
+		r.Text, err = r.Tree.ReadText(subscription.File)
 	}
 	switch {
 	case err != nil:
@@ -89,12 +91,12 @@ func (r *Repository) read() error {
 	return nil
 }
 
-// loader returns a loader for this repository: with its keys, and folders relative to it.
-func (r *Repository) loader() (*source.Loader, error) {
+// newLoader returns a loader for this repository, which uses its keys, and resolves folders relative to it.
+func (r *Repository) newLoader() (*source.Loader, error) {
 	l := r.sources
 	l.Dir = r.Tree.Dir
 	for _, name := range r.Subscription.Keys {
-		text, err := r.Tree.Text(name)
+		text, err := r.Tree.ReadText(name)
 		if err == nil && text == nil {
 			err = fmt.Errorf("there is no file %s", name)
 		}
@@ -106,9 +108,9 @@ func (r *Repository) loader() (*source.Loader, error) {
 	return &l, nil
 }
 
-// Check returns what has drifted. It needs neither git nor a network.
+// Check returns the differences between the repository and its conventions. It uses neither git nor the network.
 func (r *Repository) Check(now time.Time) ([]update.Finding, error) {
-	paths := update.Paths(r.Lock, nil, nil)
+	paths := update.ListPaths(r.Lock, nil, nil)
 	for _, e := range r.Subscription.Exceptions {
 		paths = append(paths, e.Path)
 	}
@@ -120,38 +122,38 @@ func (r *Repository) Check(now time.Time) ([]update.Finding, error) {
 		InProgress: r.Journal != nil, Now: now}), nil
 }
 
-// Options say what to update to.
+// Options select the target of an update.
 type Options struct {
-	Convention string // the one that To and Source are for; may be empty where there is one
+	Convention string // the convention for To and Source; can be empty if there is only one
 	To, Source string // another version, another source
 
-	Set       map[string]string // values of parameters as they are written on a command line
+	Set       map[string]string // values of parameters in the form of a command line
 	Overwrite []string
 	Adopt     bool
 	Now       time.Time
 }
 
-// Proposal is an update that was planned and not applied.
+// Proposal is a planned update.
 type Proposal struct {
 	Plan     *update.Plan
-	Changes  []update.Change // those of Plan, and those of this program's own files
-	Versions []string        // which conventions change, a sentence each
-	Message  string          // of the commit
+	Changes  []update.Change // the changes of Plan, and of this program's own files
+	Versions []string        // a sentence for each convention that changes
+	Message  string          // the message of the commit
 }
 
-// Plan plans an update, and writes nothing.
+// Plan plans an update. It writes no files.
 func (r *Repository) Plan(ctx context.Context, o Options) (*Proposal, error) {
-	loader, err := r.loader()
+	loader, err := r.newLoader()
 	if err != nil {
 		return nil, err
 	}
-	p := &planning{Repository: r, options: o, loader: loader, next: *r.Subscription, renames: map[string]string{}}
+	p := &planner{Repository: r, options: o, loader: loader, next: *r.Subscription, renames: map[string]string{}}
 	p.next.Conventions = slices.Clone(r.Subscription.Conventions)
 	p.next.Parameters = map[string]any{}
 	maps.Copy(p.next.Parameters, r.Subscription.Parameters)
-	err = p.target()
+	err = p.applyTarget()
 	for i := 0; err == nil && i < len(p.next.Conventions); i++ {
-		err = p.load(ctx, i)
+		err = p.loadConvention(ctx, i)
 	}
 	if err == nil {
 		err = p.setParameters()
@@ -159,11 +161,11 @@ func (r *Repository) Plan(ctx context.Context, o Options) (*Proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.propose(ctx)
+	return p.buildProposal(ctx)
 }
 
-// planning is the making of one proposal.
-type planning struct {
+// planner builds one proposal.
+type planner struct {
 	*Repository
 	options     Options
 	loader      *source.Loader
@@ -175,8 +177,9 @@ type planning struct {
 	changelog   []string
 }
 
-// target applies what the options say about one convention.
-func (p *planning) target() error {
+// applyTarget sets the version and source of the options in one convention of the next subscription; without them, it
+// changes nothing. A source in a registry gets the version as its tag.
+func (p *planner) applyTarget() error {
 	o := &p.options
 	if o.To == "" && o.Source == "" {
 		return nil
@@ -197,18 +200,23 @@ func (p *planning) target() error {
 	return nil
 }
 
-// load gets one convention, and pins it in the next subscription.
-func (p *planning) load(ctx context.Context, i int) error {
+// loadConvention loads the i-th convention, in its newest version unless the subscription or the options choose a
+// version, and pins the loaded version in the next subscription. If the registry cannot be reached, it keeps the
+// pinned version and adds a note. A lower version than in the lock is an error, unless the options request it.
+func (p *planner) loadConvention(ctx context.Context, i int) error {
 	use := p.next.Conventions[i]
 	locked := p.Lock.Convention(use.Name)
 	isTarget := p.options.Convention == use.Name && (p.options.To != "" || p.options.Source != "")
-	ask := use
+	requested := use
+	// The user did not choose a version in the subscription: the entry is equal to the lock, or only the
+	// source differs.
 	isAsRendered := locked != nil && (locked.Use == use || locked.Source != use.Source && locked.Digest == use.Digest)
 	if !isTarget && (isAsRendered || !strings.HasPrefix(use.Source, subscription.OCI)) {
-		ask.Digest, ask.Version = "", "" // what the source has now, also where somebody has written another source
+		// Load the current version of the source, also if the user changed the source in the subscription.
+		requested.Digest, requested.Version = "", ""
 	}
-	found, err := p.loader.Load(ctx, ask, locked)
-	if errors.Is(err, oci.ErrUnreachable) && use.Digest != "" && ask.Digest == "" {
+	found, err := p.loader.Load(ctx, requested, locked)
+	if errors.Is(err, oci.ErrUnreachable) && use.Digest != "" && requested.Digest == "" {
 		p.notes = append(p.notes, fmt.Sprintf("%s stays at %s: its registry cannot be reached", use.Name, use.Version))
 		found, err = p.loader.Load(ctx, use, locked)
 	}
@@ -221,25 +229,27 @@ func (p *planning) load(ctx context.Context, i int) error {
 	}
 	p.next.Conventions[i] = found.Use
 	p.conventions = append(p.conventions, found.Convention)
-	p.compare(found, locked)
+	p.recordVersion(found, locked)
 	return nil
 }
 
+// isLower reports whether both versions are valid and a is lower than b.
 func isLower(a, b string) bool {
-	left, errLeft := semver.Parse(a)
-	right, errRight := semver.Parse(b)
-	return errLeft == nil && errRight == nil && left.LT(right)
+	versionA, errA := semver.Parse(a)
+	versionB, errB := semver.Parse(b)
+	return errA == nil && errB == nil && versionA.LT(versionB)
 }
 
-// compare notes what a new version brings.
-func (p *planning) compare(found *source.Loaded, locked *subscription.Locked) {
+// recordVersion records a new convention, or the change of a convention's version or content, for the commit message.
+// If the version changes, it applies the migrations since the locked version and records their notes.
+func (p *planner) recordVersion(found *source.Loaded, locked *subscription.Locked) {
 	switch {
 	case locked == nil:
 		p.versions = append(p.versions, fmt.Sprintf("%s %s", found.Name, found.Version))
 	case locked.Version != found.Version:
 		p.versions = append(p.versions, fmt.Sprintf("%s %s to %s", found.Name, locked.Version, found.Version))
 		for _, m := range found.MigrationsSince(locked.Version) {
-			p.migrate(m)
+			p.applyMigration(m)
 			for _, note := range m.Notes {
 				p.changelog = append(p.changelog, fmt.Sprintf("%s %s: %s", found.Name, m.To, note))
 			}
@@ -249,11 +259,12 @@ func (p *planning) compare(found *source.Loaded, locked *subscription.Locked) {
 	}
 }
 
-// migrate applies one version. All its renames are of what was there before it.
-func (p *planning) migrate(m convention.Migration) {
+// applyMigration applies the migration to one version: it adds renamed files, and renames and sets parameters. The
+// renames refer to the names before this version. A parameter that already has a value is not set.
+func (p *planner) applyMigration(m convention.Migration) {
 	renames, parameters := maps.Clone(p.renames), maps.Clone(p.next.Parameters)
 	maps.Copy(p.renames, m.Rename)
-	for from, to := range renames {
+	for from, to := range renames { // a file that an earlier migration renamed can be renamed again
 		p.renames[from] = cmp.Or(m.Rename[to], to)
 	}
 	for from := range m.RenameParameters {
@@ -271,12 +282,12 @@ func (p *planning) migrate(m convention.Migration) {
 	}
 }
 
-// setParameters sets what the options say, and refuses values without a parameter and parameters without a value.
-func (p *planning) setParameters() error {
-	known := convention.Parameters(p.conventions)
+// setParameters sets the parameters of the options. It returns an error for unknown parameters and for missing values.
+func (p *planner) setParameters() error {
+	defined := convention.Parameters(p.conventions)
 	for name, text := range p.options.Set {
 		p.next.Parameters[name] = text
-		if parameter, ok := known[name]; ok {
+		if parameter, ok := defined[name]; ok {
 			value, err := parameter.Parse(text)
 			if err != nil {
 				return err
@@ -285,14 +296,14 @@ func (p *planning) setParameters() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.next.Parameters)) {
-		if _, ok := known[name]; !ok {
+		if _, ok := defined[name]; !ok {
 			return fmt.Errorf("%w: no convention has a parameter %s", convention.ErrInvalid, name)
 		}
 	}
 	var missing []string
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if _, ok := p.next.Parameters[name]; !ok && known[name].Default == nil {
-			missing = append(missing, fmt.Sprintf("%s (%s)", name, known[name].Description))
+	for _, name := range slices.Sorted(maps.Keys(defined)) {
+		if _, ok := p.next.Parameters[name]; !ok && defined[name].Default == nil {
+			missing = append(missing, fmt.Sprintf("%s (%s)", name, defined[name].Description))
 		}
 	}
 	if len(missing) > 0 {
@@ -301,12 +312,13 @@ func (p *planning) setParameters() error {
 	return nil
 }
 
-func (p *planning) propose(ctx context.Context) (*Proposal, error) {
+// buildProposal renders the conventions and plans the changes.
+func (p *planner) buildProposal(ctx context.Context) (*Proposal, error) {
 	wanted, err := convention.Render(p.conventions, p.next.Parameters)
 	if err != nil {
 		return nil, err
 	}
-	current, err := p.Tree.ReadAll(update.Paths(p.Lock, wanted, p.renames))
+	current, err := p.Tree.ReadAll(update.ListPaths(p.Lock, wanted, p.renames))
 	if err != nil {
 		return nil, err
 	}
@@ -331,13 +343,14 @@ func (p *planning) propose(ctx context.Context) (*Proposal, error) {
 			return nil, err
 		}
 	}
-	return p.proposal(plan, text, "Update boilerplate", p.versions, p.changelog)
+	return p.newProposal(plan, text, "Update boilerplate", p.versions, p.changelog)
 }
 
-// proposal adds the program's own files and the message to a plan.
-func (r *Repository) proposal(plan *update.Plan, text []byte, title string, versions, changelog []string) (*Proposal,
+// newProposal adds the program's own files and the commit message to a plan. text is the text of the subscription; nil
+// if the repository ends all subscriptions. A title of more than 72 bytes is cut.
+func (r *Repository) newProposal(plan *update.Plan, text []byte, title string, versions, changelog []string) (*Proposal,
 	error) {
-	changes, err := r.Tree.Changes(plan, text, r.Lock)
+	changes, err := r.Tree.ListChanges(plan, text, r.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -353,30 +366,31 @@ func (r *Repository) proposal(plan *update.Plan, text []byte, title string, vers
 	for _, c := range plan.Changes {
 		lines = append(lines, c.String())
 	}
-	p.Message = title + "\n" + section("Conventions", versions) + section("What is new", changelog) +
-		section("Changes", lines) + section("Left as it is", plan.Notes)
+	p.Message = title + "\n" + formatSection("Conventions", versions) + formatSection("What is new", changelog) +
+		formatSection("Changes", lines) + formatSection("Left as it is", plan.Notes)
 	return p, nil
 }
 
-func section(heading string, lines []string) string {
+// formatSection returns a section of the commit message; empty if there are no lines.
+func formatSection(heading string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
 	return "\n" + heading + ":\n- " + strings.Join(lines, "\n- ") + "\n"
 }
 
-// Result is what became of an update.
+// Result is the result of an update.
 type Result struct {
-	Commit    string   // its short name; empty where none was made
-	Conflicts []string // files in which conflicts have to be resolved; nothing is committed then
+	Commit    string   // the short name of the commit; empty if there is none
+	Conflicts []string // files with conflicts that the user must resolve; in this case there is no commit
 }
 
-// Apply writes a proposal, and commits it if asked to. It refuses, before it writes anything, what is no git repository
-// and what has changes that could be lost or mixed with the update: the error wraps repository.ErrNotRepository or
-// repository.ErrDirty.
+// Apply writes a proposal, and commits it if commit is true. Before it writes any file, it checks that the folder is in
+// a git repository, and that no uncommitted changes could be lost or mixed with the update. Otherwise the error wraps
+// repository.ErrNotRepository or repository.ErrDirty.
 func (r *Repository) Apply(ctx context.Context, p *Proposal, commit bool) (Result, error) {
 	git, err := repository.OpenGit(ctx, r.Tree.Dir)
-	if err == nil { // The subscription is what people edit before an update.
+	if err == nil { // users edit the subscription before an update
 		err = git.CheckClean(ctx, update.ChangedPaths(p.Changes), subscription.File)
 	}
 	message := ""
@@ -392,13 +406,15 @@ func (r *Repository) Apply(ctx context.Context, p *Proposal, commit bool) (Resul
 	return r.Continue(ctx)
 }
 
-// Continue goes on with an update in progress: it writes what is not written yet, and commits once no conflict is left.
+// Continue continues an update in progress: it writes the remaining files, and commits after all conflicts are
+// resolved. If it writes files with conflicts, it returns their paths without an error; if conflicts remain in files
+// that were written earlier, the error wraps ErrConflicts.
 func (r *Repository) Continue(ctx context.Context) (Result, error) {
 	git, err := repository.OpenGit(ctx, r.Tree.Dir)
 	if err != nil {
 		return Result{}, err
 	}
-	conflicts := update.Conflicts(r.Journal.Changes)
+	conflicts := update.ListConflicts(r.Journal.Changes)
 	if !r.Journal.Applied {
 		if err := r.Tree.Apply(r.Journal); err != nil || len(conflicts) > 0 {
 			return Result{Conflicts: conflicts}, err
@@ -408,7 +424,7 @@ func (r *Repository) Continue(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	maps.DeleteFunc(files, func(_ string, f *update.File) bool { return update.ConflictLine(f.Text) == 0 })
+	maps.DeleteFunc(files, func(_ string, f *update.File) bool { return update.FindConflictLine(f.Text) == 0 })
 	if len(files) > 0 {
 		return Result{}, fmt.Errorf("%w: %s", ErrConflicts, strings.Join(slices.Sorted(maps.Keys(files)), ", "))
 	}
@@ -423,33 +439,34 @@ func (r *Repository) Continue(ctx context.Context) (Result, error) {
 	return result, r.Tree.Finish()
 }
 
-// Eject plans the end of a subscription to one convention, or with an empty name to all of them. The files stay.
+// Eject plans the end of the subscription to a convention, or to all conventions if name is empty. The files stay.
 func (r *Repository) Eject(name string) (*Proposal, error) {
 	if r.Lock == nil {
 		return nil, fmt.Errorf("%w: nothing was rendered yet", ErrNotSubscribed)
 	}
-	current, err := r.Tree.ReadAll(update.Paths(r.Lock, nil, nil))
+	current, err := r.Tree.ReadAll(update.ListPaths(r.Lock, nil, nil))
 	if err != nil {
 		return nil, err
 	}
-	next, err := r.without(name)
+	next, err := r.removeConvention(name)
 	if err != nil {
 		return nil, err
 	}
 	plan := update.Eject(r.Lock, r.Base, current, name)
 	plan.Lock.Parameters = next.Parameters
 	if name == "" || len(next.Conventions) == 0 {
-		return r.proposal(plan, nil, "Eject all boilerplate", nil, nil)
+		return r.newProposal(plan, nil, "Eject all boilerplate", nil, nil)
 	}
 	text, err := next.Write(r.Text)
 	if err != nil {
 		return nil, err
 	}
-	return r.proposal(plan, text, "Eject boilerplate of convention "+name, nil, nil)
+	return r.newProposal(plan, text, "Eject boilerplate of convention "+name, nil, nil)
 }
 
-// without is the subscription without a convention, and without the parameters that it alone has.
-func (r *Repository) without(name string) (*subscription.Subscription, error) {
+// removeConvention returns the subscription without a convention and without the parameters that only this convention
+// has. It is an error if another convention requires this convention. An empty name keeps all conventions.
+func (r *Repository) removeConvention(name string) (*subscription.Subscription, error) {
 	if name != "" && r.Lock.Convention(name) == nil {
 		return nil, fmt.Errorf("%w: the repository subscribes to no convention %s", source.ErrNotFound, name)
 	}

@@ -54,7 +54,7 @@ e
 once
 `
 
-// second is version 0.2.0: a file and a parameter have other names, and the texts are others.
+// second is version 0.2.0, in which a file and a parameter have new names, and the texts differ.
 var second = strings.NewReplacer("version: 0.1.0", "version: 0.2.0", "path: owned.yml", "path: conf/owned.yml",
 	"name: name,", "name: title,", ".name ]]", ".title ]]", "all: one", "all: two", "c\nd\ne",
 	"c\nd\nE").Replace(first) + `-- migrations.yaml --
@@ -68,7 +68,7 @@ migrations:
 func putArchive(t *testing.T, dir, archive string) {
 	t.Helper()
 	for _, f := range txtar.Parse([]byte(archive)).Files {
-		repotest.Put(t, dir, f.Name, string(f.Data))
+		repotest.WriteFile(t, dir, f.Name, string(f.Data))
 	}
 }
 
@@ -81,7 +81,7 @@ func read(t *testing.T, dir, name string) string {
 	return string(text)
 }
 
-// bench is a repository and the folder of its convention.
+// bench contains a repository and the folder of its convention.
 type bench struct {
 	t                *testing.T
 	dir, conventions string
@@ -92,7 +92,7 @@ func newBench(t *testing.T) *bench {
 	repotest.Isolate(t)
 	b := &bench{t, t.TempDir(), t.TempDir()}
 	repotest.Git(t, b.dir, "init", "--quiet")
-	repotest.Put(t, b.dir, "Makefile", "mine:\n")
+	repotest.WriteFile(t, b.dir, "Makefile", "mine:\n")
 	b.commit()
 	putArchive(t, b.conventions, first)
 	return b
@@ -104,11 +104,11 @@ func (b *bench) commit() {
 	repotest.Git(b.t, b.dir, "commit", "--quiet", "--allow-empty", "--message=by hand")
 }
 
-// subscribed is a bench with the first version.
+// subscribed returns a bench with the first version.
 func subscribed(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	repotest.Put(t, b.dir, subscription.File,
+	repotest.WriteFile(t, b.dir, subscription.File,
 		"# Ours.\napiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Subscription\n"+
 			"conventions:\n  - {name: org, source: "+b.conventions+"}\nparameters:\n  name: echo\n")
 	if result := b.must(Options{}); result.Commit == "" {
@@ -167,7 +167,7 @@ func (b *bench) clean() {
 	}
 }
 
-// TestUpdate brings the second version to a repository whose owner has edited what may be edited.
+// TestUpdate applies the second version to a repository with permitted edits.
 func TestUpdate(t *testing.T) {
 	b := subscribed(t)
 	b.clean()
@@ -177,9 +177,9 @@ func TestUpdate(t *testing.T) {
 	if result := b.must(Options{}); result.Commit != "" {
 		t.Error("a second update makes a commit")
 	}
-	repotest.Put(t, b.dir, "Makefile", "more:\n"+read(t, b.dir, "Makefile"))
-	repotest.Put(t, b.dir, "merged.txt", "A\nb\nc\nd\ne\n")
-	repotest.Put(t, b.dir, "once.txt", "mine\n")
+	repotest.WriteFile(t, b.dir, "Makefile", "more:\n"+read(t, b.dir, "Makefile"))
+	repotest.WriteFile(t, b.dir, "merged.txt", "A\nb\nc\nd\ne\n")
+	repotest.WriteFile(t, b.dir, "once.txt", "mine\n")
 	b.commit()
 	b.clean()
 	putArchive(t, b.conventions, second)
@@ -213,17 +213,17 @@ func TestUpdate(t *testing.T) {
 	b.clean()
 }
 
-// TestMigrations renames what was there before a version, in whatever order the names are.
+// TestMigrations checks that renames refer to the names before a version, independent of the order.
 func TestMigrations(t *testing.T) {
-	for range 20 { // The order in a map is another one each time.
-		p := &planning{renames: map[string]string{}}
+	for range 20 { // the order of a map is random
+		p := &planner{renames: map[string]string{}}
 		p.next.Parameters = map[string]any{"a": 1, "b": 2}
 		for _, m := range []convention.Migration{
 			{Rename: map[string]string{"a": "b", "b": "c", "c": "a"},
 				RenameParameters: map[string]string{"a": "b", "b": "a"}},
 			{Rename: map[string]string{"b": "d", "new": "e"}, RenameParameters: map[string]string{"a": "c"}},
 		} {
-			p.migrate(m)
+			p.applyMigration(m)
 		}
 		want := map[string]string{"a": "d", "b": "c", "c": "a", "new": "e"}
 		if diff := cmp.Diff(want, p.renames); diff != "" {
@@ -235,10 +235,10 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// TestConflict resolves a conflict, and takes another one back.
+// TestConflict resolves one conflict, and aborts another update with a conflict.
 func TestConflict(t *testing.T) {
 	b := subscribed(t)
-	repotest.Put(t, b.dir, "merged.txt", "a\nb\nc\nd\nmine\n")
+	repotest.WriteFile(t, b.dir, "merged.txt", "a\nb\nc\nd\nmine\n")
 	b.commit()
 	putArchive(t, b.conventions, second)
 	head := repotest.Git(t, b.dir, "rev-parse", "HEAD")
@@ -265,7 +265,7 @@ func TestConflict(t *testing.T) {
 			b.clean()
 			continue
 		}
-		repotest.Put(t, b.dir, "merged.txt", "a\nb\nc\nd\nmine\nE\n")
+		repotest.WriteFile(t, b.dir, "merged.txt", "a\nb\nc\nd\nmine\nE\n")
 		if result, err := r.Continue(t.Context()); err != nil || result.Commit == "" {
 			t.Fatal(result, err)
 		}
@@ -276,7 +276,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestInterrupted goes on after a process was killed between writing and committing.
+// TestInterrupted continues after a process was killed between writing and committing.
 func TestInterrupted(t *testing.T) {
 	b := subscribed(t)
 	putArchive(t, b.conventions, second)
@@ -297,17 +297,19 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestRefused changes nothing.
+// TestRefused checks that refused updates change no file.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b *bench)
 		want   error
 	}{
-		"an untracked file in the way": {func(b *bench) { repotest.Put(t, b.dir, "conf/owned.yml", "mine\n") }, nil},
-		"a modified file": {func(b *bench) { repotest.Put(t, b.dir, "merged.txt", "a\nb\nc\nd\ne\nmine\n") },
+		"an untracked file in the way": {func(b *bench) {
+			repotest.WriteFile(t, b.dir, "conf/owned.yml", "mine\n")
+		}, nil},
+		"a modified file": {func(b *bench) { repotest.WriteFile(t, b.dir, "merged.txt", "a\nb\nc\nd\ne\nmine\n") },
 			repository.ErrDirty},
 		"something staged": {func(b *bench) {
-			repotest.Put(t, b.dir, "other", "mine\n")
+			repotest.WriteFile(t, b.dir, "other", "mine\n")
 			repotest.Git(t, b.dir, "add", "other")
 		}, repository.ErrDirty},
 		"no repository": {func(b *bench) {
@@ -318,12 +320,12 @@ func TestRefused(t *testing.T) {
 		}, repository.ErrNotRepository},
 		"a lower version": {func(b *bench) {
 			text := read(t, b.conventions, convention.ManifestName)
-			repotest.Put(t, b.conventions, convention.ManifestName, strings.Replace(text, "0.2.0", "0.0.1", 1))
-			repotest.Put(t, b.conventions, convention.MigrationsName, "migrations: []\n")
+			repotest.WriteFile(t, b.conventions, convention.ManifestName, strings.Replace(text, "0.2.0", "0.0.1", 1))
+			repotest.WriteFile(t, b.conventions, convention.MigrationsName, "migrations: []\n")
 		}, ErrNotNewer},
 		"a value without a parameter": {func(b *bench) {
 			text := strings.Replace(read(t, b.dir, subscription.File), "name: echo", "name: echo\n  other: 1", 1)
-			repotest.Put(t, b.dir, subscription.File, text)
+			repotest.WriteFile(t, b.dir, subscription.File, text)
 		}, convention.ErrInvalid},
 		"a link": {func(b *bench) {
 			if err := errors.Join(os.Remove(filepath.Join(b.dir, "Makefile")), os.Symlink("once.txt",

@@ -28,21 +28,21 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 )
 
-// ErrNotEmpty says that there is something in the folder.
+// ErrNotEmpty means that the folder is not empty.
 var ErrNotEmpty = errors.New("the folder is not empty")
 
-// templates are in folders that say when they are written: all, always; own, for new types; given, for types that
-// exist already; webhook, with a webhook.
+// templates are in folders that determine when they are written: all (always), own (for new types), given (for existing
+// types), and webhook (with a webhook).
 //
 //go:embed templates
 var templates embed.FS
 
-// layout is what kubebuilder's own commands take the project for, so that they can add kinds and webhooks to it.
+// layout is the project layout that kubebuilder's commands recognize, so that they can add kinds and webhooks.
 const layout = "go.kubebuilder.io/v4"
 
-// Create writes an operator into a folder that is empty, has nothing but a git repository, or does not exist, and
-// subscribes it to the conventions of this program. Errors wrap ErrOptions or ErrNotEmpty, or are those of the file
-// system; nothing is left after one.
+// Create writes an operator into a folder, and subscribes it to the conventions of this program. The folder must be
+// empty, contain only a git repository, or not exist. Errors wrap ErrOptions or ErrNotEmpty, or are errors of the file
+// system; after an error, all written files are removed.
 func Create(ctx context.Context, dir string, o Options, now time.Time) (err error) {
 	o, err = o.complete()
 	if err != nil {
@@ -54,19 +54,19 @@ func Create(ctx context.Context, dir string, o Options, now time.Time) (err erro
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, empty(dir, existed))
+			err = errors.Join(err, removeCreated(dir, existed))
 		}
 	}()
 	v := newValues(o)
-	if err := write(dir, v); err != nil {
+	if err := writeFiles(dir, v); err != nil {
 		return err
 	}
 	return subscribe(ctx, dir, v, now)
 }
 
-// checkEmpty reports whether the folder exists.
+// checkEmpty reports whether the folder exists. It returns an error if the folder is not empty.
 func checkEmpty(dir string) (bool, error) {
-	entries, err := list(dir)
+	entries, err := listEntries(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -80,25 +80,25 @@ func checkEmpty(dir string) (bool, error) {
 	return true, nil
 }
 
-// list returns what is in a folder besides a git repository.
-func list(dir string) ([]fs.DirEntry, error) {
+// listEntries returns the entries of a folder except the git repository.
+func listEntries(dir string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(dir)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".git" }), err
 }
 
-// empty takes back what was written into a folder that was empty or did not exist.
-func empty(dir string, existed bool) error {
+// removeCreated removes all entries from a folder, and the folder itself if it did not exist before.
+func removeCreated(dir string, existed bool) error {
 	if !existed {
 		return os.RemoveAll(dir)
 	}
-	entries, err := list(dir)
+	entries, err := listEntries(dir)
 	for _, e := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 	}
 	return err
 }
 
-// file is one file of the operator, for kubebuilder's machinery. Its template sees the values by their names.
+// file is one file of the operator, for kubebuilder's scaffolding library. Its template uses the fields of values.
 type file struct {
 	machinery.TemplateMixin
 	*values
@@ -107,8 +107,8 @@ type file struct {
 // SetTemplateDefaults implements machinery.Template.
 func (*file) SetTemplateDefaults() error { return nil }
 
-// write writes the files of the operator itself, and those of kubebuilder.
-func write(dir string, v *values) error {
+// writeFiles writes the files of the operator and the configuration of kubebuilder.
+func writeFiles(dir string, v *values) error {
 	disk := machinery.Filesystem{FS: afero.NewBasePathFs(afero.NewOsFs(), dir)}
 	store := yamlstore.New(disk)
 	if err := store.New(configv3.Version); err != nil {
@@ -116,11 +116,11 @@ func write(dir string, v *values) error {
 	}
 	config := store.Config()
 	err := errors.Join(config.SetProjectName(v.Name), config.SetRepository(v.Module), config.SetDomain(v.Domain),
-		config.SetPluginChain([]string{layout}), config.AddResource(v.resource()))
+		config.SetPluginChain([]string{layout}), config.AddResource(v.newResource()))
 	if err != nil {
 		return fmt.Errorf("fill kubebuilder's configuration: %w", err)
 	}
-	builders, err := v.builders()
+	builders, err := v.listBuilders()
 	if err != nil {
 		return err
 	}
@@ -141,8 +141,8 @@ func write(dir string, v *values) error {
 	return nil
 }
 
-// builders are the templates that these options need.
-func (v *values) builders() ([]machinery.Builder, error) {
+// listBuilders returns the templates that the options need.
+func (v *values) listBuilders() ([]machinery.Builder, error) {
 	wanted := map[string]bool{"all": true, "own": v.Own, "given": !v.Own, "webhook": v.Webhook}
 	var out []machinery.Builder
 	err := fs.WalkDir(templates, "templates", func(name string, d fs.DirEntry, err error) error {
@@ -152,7 +152,8 @@ func (v *values) builders() ([]machinery.Builder, error) {
 		}
 		text, err := templates.ReadFile(name)
 		f := &file{values: v}
-		f.Path, f.TemplateBody, f.IfExistsAction = filepath.FromSlash(v.place(place)), string(text), machinery.Error
+		f.Path, f.TemplateBody, f.IfExistsAction = filepath.FromSlash(v.formatPath(place)), string(text),
+			machinery.Error
 		f.SetDelim("[[", "]]")
 		out = append(out, f)
 		return err
@@ -160,7 +161,7 @@ func (v *values) builders() ([]machinery.Builder, error) {
 	return out, err
 }
 
-// subscribe has the conventions write their files.
+// subscribe subscribes the operator to the conventions and writes their files.
 func subscribe(ctx context.Context, dir string, v *values, now time.Time) error {
 	r, err := run.Open(dir, source.Loader{Builtin: conventions.Files})
 	if !errors.Is(err, run.ErrNotSubscribed) {

@@ -27,7 +27,7 @@ var updateGolden = flag.Bool("update", false, "write golden files")
 
 var now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
-// given are types that exist already.
+// given are existing types.
 func given(t *testing.T) *Types {
 	t.Helper()
 	types, err := ReadTypes(writeTypes(t, goodTypes), "")
@@ -82,7 +82,7 @@ func read(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestCreate writes each kind of operator and reads what was written. Whether it works is tested on the testbed.
+// TestCreate writes each kind of operator and checks the files. Tests on the testbed check that the operators work.
 func TestCreate(t *testing.T) {
 	for name, o := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func checkNames(t *testing.T, name string, files map[string]string) {
 	}
 }
 
-// TestRefused leaves nothing behind.
+// TestRefused checks that refused options leave no files.
 func TestRefused(t *testing.T) {
 	full := t.TempDir()
 	if err := os.WriteFile(filepath.Join(full, "mine.txt"), nil, 0o600); err != nil {
@@ -204,7 +204,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestFailureLeavesNothing fails after the first files were written.
+// TestFailureLeavesNothing fails after the first files were written, and checks that they are removed.
 func TestFailureLeavesNothing(t *testing.T) {
 	for name, existed := range map[string]bool{"a new folder": false, "a folder with a git repository": true} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestFailureLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestRequires compares the modules of new operators with those of this program.
+// TestRequires compares the modules of new operators with the modules of this program.
 func TestRequires(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
 	if err != nil {
@@ -241,7 +241,7 @@ func TestRequires(t *testing.T) {
 	for _, r := range f.Require {
 		own[r.Mod.Path+" "+r.Mod.Version] = true
 	}
-	for _, r := range requires {
+	for _, r := range requiredModules {
 		if !own[r] {
 			t.Errorf("%s is not what go.mod has", r)
 		}

@@ -23,21 +23,21 @@ import (
 	"strings"
 )
 
-// ErrTypes says that an operator cannot be made for the Go types that exist.
+// ErrTypes means that the existing Go types cannot be used for an operator.
 var ErrTypes = errors.New("invalid API types")
 
-// Types are the Go types of an API that exist already.
+// Types are existing Go types of an API.
 type Types struct {
 	Group, Version, Kind string
-	Plural               string // empty where the types do not say it
+	Plural               string // empty if the types do not define it
 	Cluster              bool
-	ObservedGeneration   bool              // the status has such a field
-	Files                map[string][]byte // are copied; none if the package is imported
-	// Import is the package in another module, in a version of it.
+	ObservedGeneration   bool              // the status has this field
+	Files                map[string][]byte // the files to copy; empty if the package is imported
+	// Import is the path of a package in another module. Module and ModuleVersion identify the module.
 	Import, Module, ModuleVersion string
 }
 
-// ReadTypes reads the package in a folder. Kind may be empty if it has one kind alone. Errors wrap ErrTypes.
+// ReadTypes reads the package in a folder. Kind can be empty if the package has only one kind. Errors wrap ErrTypes.
 func ReadTypes(dir, kind string) (*Types, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(names) == 0 {
@@ -47,7 +47,8 @@ func ReadTypes(dir, kind string) (*Types, error) {
 	t := &Types{Files: map[string][]byte{}}
 	for _, name := range names {
 		matches, err := build.Default.MatchFile(dir, filepath.Base(name))
-		if err == nil && !matches || strings.HasSuffix(name, "_test.go") {
+		isExcluded := err == nil && !matches // by a build constraint
+		if isExcluded || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		text, err := os.ReadFile(name)
@@ -55,53 +56,55 @@ func ReadTypes(dir, kind string) (*Types, error) {
 			return nil, fmt.Errorf("%w: %w", ErrTypes, err)
 		}
 		t.Files[filepath.Base(name)] = text
-		if err := p.read(name, text); err != nil {
+		if err := p.parseFile(name, text); err != nil {
 			return nil, err
 		}
 	}
-	return t, p.describe(t, dir, kind)
+	return t, p.setKindFields(t, dir, kind)
 }
 
-// typesPackage is what was read of a package.
+// typesPackage is the content of a package.
 type typesPackage struct {
 	set         *token.FileSet
 	name, group string
 	structs     map[string]*ast.StructType
 	// markers are the comments above each type.
 	markers map[string]string
-	// registers says that the package can be added to a scheme.
+	// registers is true if the package declares AddToScheme, which adds its kinds to a scheme.
 	registers bool
 }
 
-var groupName = regexp.MustCompile(`(?m)^//\s*\+groupName=(\S+)`)
+var groupPattern = regexp.MustCompile(`(?m)^//\s*\+groupName=(\S+)`)
 
-func (p *typesPackage) read(name string, text []byte) error {
+// parseFile adds the declarations of a file, and sets the name and the API group of the package.
+func (p *typesPackage) parseFile(name string, text []byte) error {
 	f, err := parser.ParseFile(p.set, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTypes, err)
 	}
 	p.name = f.Name.Name
-	if found := groupName.FindSubmatch(text); found != nil {
+	if found := groupPattern.FindSubmatch(text); found != nil {
 		p.group = string(found[1])
 	}
-	end := f.Name.End()
+	lastEnd := f.Name.End() // of the previous declaration
 	for _, declaration := range f.Decls {
 		switch d := declaration.(type) {
 		case *ast.FuncDecl:
-			p.registers = p.registers || d.Recv == nil && d.Name.Name == "AddToScheme"
+			isRegistration := d.Recv == nil && d.Name.Name == "AddToScheme"
+			p.registers = p.registers || isRegistration
 		case *ast.GenDecl:
-			above := comments(f, end, d.Pos()+1)
+			comments := joinComments(f, lastEnd, d.Pos()+1)
 			for _, spec := range d.Specs {
-				p.readSpec(spec, above)
+				p.readSpec(spec, comments)
 			}
 		}
-		end = declaration.End()
+		lastEnd = declaration.End()
 	}
 	return nil
 }
 
-// comments are all comments between two positions: markers need not be in the comment that is right above a type.
-func comments(f *ast.File, from, to token.Pos) string {
+// joinComments returns all comments between two positions, because markers need not be directly above a type.
+func joinComments(f *ast.File, from, to token.Pos) string {
 	var out strings.Builder
 	for _, group := range f.Comments {
 		if group.Pos() >= from && group.Pos() < to {
@@ -113,7 +116,8 @@ func comments(f *ast.File, from, to token.Pos) string {
 	return out.String()
 }
 
-func (p *typesPackage) readSpec(spec ast.Spec, above string) {
+// readSpec adds a type, or records AddToScheme. comments are the comments above the declaration.
+func (p *typesPackage) readSpec(spec ast.Spec, comments string) {
 	switch s := spec.(type) {
 	case *ast.ValueSpec:
 		p.registers = p.registers || slices.ContainsFunc(s.Names, func(n *ast.Ident) bool {
@@ -121,24 +125,26 @@ func (p *typesPackage) readSpec(spec ast.Spec, above string) {
 		})
 	case *ast.TypeSpec:
 		if structure, ok := s.Type.(*ast.StructType); ok && s.TypeParams == nil {
-			p.structs[s.Name.Name], p.markers[s.Name.Name] = structure, above
+			p.structs[s.Name.Name], p.markers[s.Name.Name] = structure, comments
 		}
 	}
 }
 
 var (
-	clusterScope = regexp.MustCompile(`\+kubebuilder:resource:.*\bscope="?Cluster\b`)
-	pluralName   = regexp.MustCompile(`\+kubebuilder:resource:.*\bpath="?([a-z0-9-]+)`)
-	hasStatus    = regexp.MustCompile(`\+kubebuilder:subresource:status\b`)
-	// conditionList is how Go writes the type of a list of conditions.
-	conditionList = regexp.MustCompile(`^\[\]\w+\.Condition$`)
+	clusterPattern = regexp.MustCompile(`\+kubebuilder:resource:.*\bscope="?Cluster\b`)
+	pluralPattern  = regexp.MustCompile(`\+kubebuilder:resource:.*\bpath="?([a-z0-9-]+)`)
+	statusPattern  = regexp.MustCompile(`\+kubebuilder:subresource:status\b`)
+	// conditionsPattern matches the Go type of a list of conditions.
+	conditionsPattern = regexp.MustCompile(`^\[\]\w+\.Condition$`)
 )
 
-// describe fills in what is known of the kind.
-func (p *typesPackage) describe(t *Types, dir, kind string) error {
+// setKindFields finds the kind and sets the fields of t about it. kind can be empty if the package has one kind. It
+// returns an error if the package has no such kind, no group or no AddToScheme, or if the status of the kind is not
+// suitable.
+func (p *typesPackage) setKindFields(t *Types, dir, kind string) error {
 	var kinds []string
 	for _, name := range slices.Sorted(maps.Keys(p.structs)) {
-		if p.fieldOf(p.structs[name], "TypeMeta") != nil && p.fieldOf(p.structs[name], "ObjectMeta") != nil {
+		if p.findField(p.structs[name], "TypeMeta") != nil && p.findField(p.structs[name], "ObjectMeta") != nil {
 			kinds = append(kinds, name)
 		}
 	}
@@ -159,50 +165,54 @@ func (p *typesPackage) describe(t *Types, dir, kind string) error {
 		return fmt.Errorf("%w: %s declares no AddToScheme, with which programs learn of its kinds", ErrTypes, dir)
 	}
 	t.Kind, t.Group, t.Version = kind, p.group, p.name
-	t.Cluster = clusterScope.MatchString(p.markers[kind])
-	if found := pluralName.FindStringSubmatch(p.markers[kind]); found != nil {
+	t.Cluster = clusterPattern.MatchString(p.markers[kind])
+	if found := pluralPattern.FindStringSubmatch(p.markers[kind]); found != nil {
 		t.Plural = found[1]
 	}
-	return p.describeStatus(t)
+	return p.readStatus(t)
 }
 
-func (p *typesPackage) describeStatus(t *Types) error {
-	name, _ := p.fieldOf(p.structs[t.Kind], "Status").(*ast.Ident)
-	if name == nil || p.fieldOf(p.structs[t.Kind], "Spec") == nil || p.structs[name.Name] == nil {
+// readStatus checks that the kind has a spec and a status with conditions, and that the status is a subresource. It
+// sets t.ObservedGeneration.
+func (p *typesPackage) readStatus(t *Types) error {
+	name, _ := p.findField(p.structs[t.Kind], "Status").(*ast.Ident)
+	if name == nil || p.findField(p.structs[t.Kind], "Spec") == nil || p.structs[name.Name] == nil {
 		return fmt.Errorf("%w: kind %s has no fields Spec and Status with types of the same package", ErrTypes, t.Kind)
 	}
 	status := p.structs[name.Name]
 	switch {
-	case !conditionList.MatchString(types.ExprString(p.fieldOf(status, "Conditions"))):
+	case !conditionsPattern.MatchString(types.ExprString(p.findField(status, "Conditions"))):
 		return fmt.Errorf("%w: %s has no field Conditions []metav1.Condition; add one, in which the operator reports",
 			ErrTypes, name.Name)
-	case !hasStatus.MatchString(p.markers[t.Kind]):
+	case !statusPattern.MatchString(p.markers[t.Kind]):
 		return fmt.Errorf("%w: kind %s has no marker +kubebuilder:subresource:status; add it, since a status that is "+
 			"no subresource can be written by users", ErrTypes, t.Kind)
 	}
-	t.ObservedGeneration = p.fieldOf(status, "ObservedGeneration") != nil
+	t.ObservedGeneration = p.findField(status, "ObservedGeneration") != nil
 	return nil
 }
 
-// fieldOf returns the type of a field, or of an embedded type, by its name; nil without one.
-func (p *typesPackage) fieldOf(s *ast.StructType, name string) ast.Expr {
-	const deepest = 8 // types that embed each other are refused by Go later
-	return p.fieldBelow(s, name, deepest)
+// findField returns the type of the field, or of the embedded type, with the given name; nil if there is none.
+func (p *typesPackage) findField(s *ast.StructType, name string) ast.Expr {
+	const maxDepth = 8 // prevents an endless recursion if types embed each other; Go refuses such types later
+	return p.findFieldBelow(s, name, maxDepth)
 }
 
-func (p *typesPackage) fieldBelow(s *ast.StructType, name string, depth int) ast.Expr {
+// findFieldBelow returns the type of the field, or of the embedded type, with the given name; nil if there is none.
+// depth is the maximum number of nested embedded types.
+func (p *typesPackage) findFieldBelow(s *ast.StructType, name string, depth int) ast.Expr {
 	for _, field := range s.Fields.List {
 		if slices.ContainsFunc(field.Names, func(n *ast.Ident) bool { return n.Name == name }) {
 			return field.Type
 		}
 		imported, _ := field.Type.(*ast.SelectorExpr)
-		own, _ := field.Type.(*ast.Ident)
+		local, _ := field.Type.(*ast.Ident)
 		switch {
-		case len(field.Names) > 0:
+		case len(field.Names) > 0: // a field with another name
 		case imported != nil && imported.Sel.Name == name:
 			return imported
-		case own != nil && p.structs[own.Name] != nil && depth > 0:
-			if found := p.fieldBelow(p.structs[own.Name], name, depth-1); found != nil {
+		case local != nil && p.structs[local.Name] != nil && depth > 0:
+			if found := p.findFieldBelow(p.structs[local.Name], name, depth-1); found != nil {
 				return found
 			}
 		}
@@ -223,7 +233,7 @@ func FetchTypes(ctx context.Context, name, kind string) (*Types, error) {
 	for _, args := range [][]string{{"mod", "init", "example.com/types"}, {"get", name},
 		{"list", "-json=Dir,Module", importPath}} {
 		out.Reset()
-		cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the package is what the user named
+		cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the user named the package
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), "GOWORK=off"), &out, &problems
 		if err := cmd.Run(); err != nil {
 			return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, problems.String())

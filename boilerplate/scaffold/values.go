@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// goVersion is what the dependencies of a new operator need.
+// goVersion is the Go version that the dependencies of a new operator need.
 const goVersion = "1.26.0"
 
-// requires are the modules of a new operator, in the versions that this program is tested with: a test compares them
-// with its own.
-var requires = []string{
+// requiredModules are the modules of a new operator, in the versions that this program is tested with. A test compares
+// them with the go.mod of this program.
+var requiredModules = []string{
 	"github.com/prometheus/client_golang v1.25.0",
 	"k8s.io/api v0.37.0",
 	"k8s.io/apimachinery v0.37.0",
@@ -26,19 +26,19 @@ var requires = []string{
 	"sigs.k8s.io/yaml v1.6.0",
 }
 
-// values are what templates see.
+// values are the values for templates.
 type values struct {
 	Options
 
 	Own                 bool   // the types are new
 	External            bool   // the types are in another module
-	OneNamespace        bool   // can be installed for one namespace; OLM v1 refuses that with a webhook
-	ObservedGeneration  bool   // the status has a field of that name
+	OneNamespace        bool   // can be installed for one namespace; OLM v1 refuses this with a webhook
+	ObservedGeneration  bool   // the status has this field
 	TypesImport, Alias  string // the package of the types, and its name in other packages
-	Import              string // imports it, at the end of the imports that are not of this module
-	Lower, AKind        string // the kind in small letters, and with its article
+	Import              string // the line that imports it, after the imports that are not of this module
+	Lower, AKind        string // the kind in lower case, and with its article
 	Prefix              string // the start of names of metrics
-	Namespace           string // what the operator's namespace is called in manifests
+	Namespace           string // the operator's namespace in manifests
 	Domain, GroupDashes string
 	DisplayName         string
 	Level               string // the capability level that the operator claims
@@ -47,20 +47,21 @@ type values struct {
 	OwnedRights         []right
 }
 
-// right is what the operator may do with objects that it makes.
+// right is a right of the operator for objects that it creates.
 type right struct{ Group, Resource, Verbs string }
 
+// newValues returns the values for completed options.
 func newValues(o Options) *values {
-	r := o.resource()
+	r := o.newResource()
 	v := &values{
 		Options: o, Own: o.Types == nil, External: r.External, TypesImport: r.Path, Alias: r.ImportAlias(),
 		Lower: strings.ToLower(o.Kind), AKind: "a " + o.Kind,
 		Namespace: o.Name + "-system", Domain: r.Domain, GroupDashes: strings.ReplaceAll(o.Group, ".", "-"),
-		DisplayName: titled(o.Name, " "), Prefix: strings.ReplaceAll(o.Name, "-", "_"),
-		GoVersion: goVersion, Requires: requires, ObservedGeneration: true,
+		DisplayName: formatTitle(o.Name, " "), Prefix: strings.ReplaceAll(o.Name, "-", "_"),
+		GoVersion: goVersion, Requires: requiredModules, ObservedGeneration: true,
 		Level: "Full Lifecycle", OneNamespace: !o.Cluster && !o.Webhook,
 	}
-	// Aliases of other imports, and no name in Go.
+	// The alias must not be used by another import, and must be a Go identifier.
 	if slices.Contains([]string{"appsv1", "batchv1", "corev1", "metav1", "webhook" + o.Version}, v.Alias) ||
 		!token.IsIdentifier(v.Alias) {
 		v.Alias = "api" + o.Version
@@ -78,15 +79,17 @@ func newValues(o Options) *values {
 	}
 	if v.External {
 		v.Import = fmt.Sprintf("\n\t%s %q", v.Alias, v.TypesImport)
-		v.Requires = append(requires[:len(requires):len(requires)], o.Types.Module+" "+o.Types.ModuleVersion)
+		v.Requires = append(requiredModules[:len(requiredModules):len(requiredModules)],
+			o.Types.Module+" "+o.Types.ModuleVersion)
 	}
 	if v.Example == "" {
-		v.Example = v.example()
+		v.Example = v.newExample()
 	}
 	return v
 }
 
-func (v *values) example() string {
+// newExample returns the default example.
+func (v *values) newExample() string {
 	text := fmt.Sprintf("apiVersion: %s/%s\nkind: %s\nmetadata:\n  name: hello\n", v.Group, v.Version, v.Kind)
 	if !v.Own {
 		return text + "spec: {}\n"
@@ -102,8 +105,8 @@ func (v *values) example() string {
 `
 }
 
-// place is where a file goes. The names of templates and of their folders have VERSION, LOWER and NAME in them.
-func (v *values) place(name string) string {
+// formatPath returns the path of a file. The names of templates and of their folders contain VERSION, LOWER and NAME.
+func (v *values) formatPath(name string) string {
 	replace := strings.NewReplacer("VERSION", v.Version, "LOWER", v.Lower, "NAME", v.Name)
 	return replace.Replace(strings.TrimSuffix(name, ".tmpl"))
 }

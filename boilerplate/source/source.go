@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source gets conventions: those of this program, of a folder, or of a registry. What comes from a registry is
-// read by digest, and its signature is checked before anything of it is unpacked.
+// Package source loads conventions from this program, from a folder, or from a registry. Content of a registry is read
+// by digest, and its signature is checked before it is unpacked.
 package source
 
 import (
@@ -21,34 +21,35 @@ import (
 )
 
 var (
-	// ErrMoved says that a version has another content than when it was rendered last.
+	// ErrMoved means that a version has different content than when it was rendered.
 	ErrMoved = errors.New("the version has another content than before")
-	// ErrNotFound says that a source has no such convention or version.
+	// ErrNotFound means that a source does not have the convention or the version.
 	ErrNotFound = errors.New("convention not found")
 )
 
-// Loader gets conventions.
+// Loader loads conventions.
 type Loader struct {
 	Builtin fs.FS  // a folder for each convention of this program
-	Dir     string // the repository, from which folders are relative
-	// Keys are public keys, one of which has to have signed what comes from a registry. Empty means that nothing has to
-	// be signed.
+	Dir     string // the repository; folders are relative to it
+	// Keys are public keys. Content of a registry must be signed by one of them; if there are no keys, signatures are
+	// not checked.
 	Keys   [][]byte
 	Access oci.Access
-	Client *oci.Client // nil for one without a cache
+	Client *oci.Client // nil means a client without a cache
 }
 
-// Loaded is a convention with where it came from: its version and digest are set.
+// Loaded is a loaded convention and its source, with version and digest.
 type Loaded struct {
 	*convention.Convention
 	Use subscription.Use
 }
 
-// Load gets a convention. A use with a digest gets what has it, wherever its tag points to. A use without one gets
-// what the source has now. locked is what was rendered last, or nil: a version whose content has changed since is an
-// error that wraps ErrMoved, except in a folder or this program, where people work on it.
+// Load loads a convention. If use has a digest, Load returns the content with this digest, independent of the tag;
+// otherwise it returns the current content of the source. locked is the convention that was rendered last, or nil: if
+// the content of its version has changed, the error wraps ErrMoved. Folders and this program are excepted, because
+// developers change them without a new version.
 func (l *Loader) Load(ctx context.Context, use subscription.Use, locked *subscription.Locked) (*Loaded, error) {
-	c, digest, err := l.read(ctx, use)
+	c, digest, err := l.readConvention(ctx, use)
 	if err != nil {
 		return nil, fmt.Errorf("convention %s: %w", use.Name, err)
 	}
@@ -68,7 +69,8 @@ func (l *Loader) Load(ctx context.Context, use subscription.Use, locked *subscri
 	return &Loaded{c, subscription.Use{Name: c.Name, Source: use.Source, Version: c.Version, Digest: digest}}, nil
 }
 
-func (l *Loader) read(ctx context.Context, use subscription.Use) (*convention.Convention, string, error) {
+// readConvention reads a convention and returns its digest.
+func (l *Loader) readConvention(ctx context.Context, use subscription.Use) (*convention.Convention, string, error) {
 	if image, ok := strings.CutPrefix(use.Source, subscription.OCI); ok {
 		return l.readImage(ctx, image, use.Digest)
 	}
@@ -77,7 +79,7 @@ func (l *Loader) read(ctx context.Context, use subscription.Use) (*convention.Co
 		if _, err := fs.Stat(l.Builtin, use.Name); err != nil {
 			return nil, "", fmt.Errorf("%w: this program has none of that name", ErrNotFound)
 		}
-		files, _ = fs.Sub(l.Builtin, use.Name) // The name was valid for Stat.
+		files, _ = fs.Sub(l.Builtin, use.Name) // fs.Stat has checked the name
 	} else {
 		dir := filepath.FromSlash(use.Source)
 		if !filepath.IsAbs(dir) {
@@ -97,6 +99,7 @@ func (l *Loader) read(ctx context.Context, use subscription.Use) (*convention.Co
 	return c, c.Digest, nil
 }
 
+// readImage reads a convention from a registry. If digest is empty, the reference is resolved.
 func (l *Loader) readImage(ctx context.Context, image, digest string) (*convention.Convention, string, error) {
 	client := cmp.Or(l.Client, oci.NewClient(oci.Options{}))
 	s := oci.Source{Image: image, Access: l.Access, Verification: oci.Verification{PublicKeys: l.Keys}}

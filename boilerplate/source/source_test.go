@@ -89,7 +89,7 @@ func TestRegistry(t *testing.T) {
 		t.Fatalf("got %+v, %v", found, err)
 	}
 	locked := &subscription.Locked{Use: found.Use}
-	// Somebody moves the tag.
+	// Another user moves the tag.
 	push(t, folder(t, "0.1.0", "evil\n"), repo+":0.1.0")
 	if _, err := l.Load(t.Context(), use, locked); !errors.Is(err, ErrMoved) {
 		t.Errorf("a moved tag: %v", err)
@@ -111,7 +111,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestSignatures refuses what is not signed by the key before anything is unpacked.
+// TestSignatures checks that content without a signature of the key is refused before it is unpacked.
 func TestSignatures(t *testing.T) {
 	repo, server := startRegistry(t)
 	digest := push(t, folder(t, "0.1.0", "1\n"), repo+":0.1.0")
@@ -150,7 +150,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestABrokenCacheIsNotTaken changes each byte of what is in the cache.
+// TestABrokenCacheIsNotTaken changes each byte of the content of the cache.
 func TestABrokenCacheIsNotTaken(t *testing.T) {
 	repo, server := startRegistry(t)
 	digest := push(t, folder(t, "0.1.0", "1\n"), repo+":0.1.0")
@@ -175,7 +175,7 @@ func TestABrokenCacheIsNotTaken(t *testing.T) {
 		if err := os.WriteFile(kept[0], broken, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// Some bytes of the header of gzip mean nothing.
+		// Some bytes of the gzip header have no meaning.
 		got, err := (&Loader{Client: cached(cache)}).Load(t.Context(), use, nil)
 		if err == nil && got.Digest != want.Digest {
 			t.Fatalf("byte %d was changed, and another convention is taken", i)
@@ -183,7 +183,7 @@ func TestABrokenCacheIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestHostileImages has archives that no PushFolder makes.
+// TestHostileImages has archives that PushFolder never creates.
 func TestHostileImages(t *testing.T) {
 	for name, headers := range map[string][]tar.Header{
 		"a parent":    {{Name: "../a", Typeflag: tar.TypeReg}},

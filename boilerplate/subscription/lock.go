@@ -12,29 +12,30 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/convention"
 )
 
-// Lock is the content of .boilerplate/lock.yaml: what was rendered last.
+// Lock is the content of .boilerplate/lock.yaml, which describes the last rendering.
 type Lock struct {
 	Header      `yaml:",inline"`
 	Conventions []Locked       `yaml:"conventions"`
 	Parameters  map[string]any `yaml:"parameters,omitempty"`
-	Files       []LockedFile   `yaml:"files"`              // sorted by their paths
-	Excepted    []string       `yaml:"excepted,omitempty"` // paths that an exception has kept from being rendered
+	Files       []LockedFile   `yaml:"files"`              // sorted by path
+	Excepted    []string       `yaml:"excepted,omitempty"` // paths that were not rendered because of an exception
 }
 
 // Locked is a convention that was rendered.
 type Locked struct {
 	Use        `yaml:",inline"`
 	Parameters []string `yaml:"parameters,omitempty"` // the names of its parameters
-	Requires   []string `yaml:"requires,omitempty"`   // the names of conventions that it requires
+	Requires   []string `yaml:"requires,omitempty"`   // the names of the conventions that it requires
 }
 
 // LockedFile is a file that was rendered.
 type LockedFile struct {
 	Path       string          `yaml:"path"`
 	Kind       convention.Kind `yaml:"kind"`
-	Convention string          `yaml:"convention"` // the one that brings the file
+	Convention string          `yaml:"convention"` // the convention that brings the file
 	Executable bool            `yaml:"executable,omitempty"`
-	// Digest is the SHA-256 of the text as rendered, with line feeds alone. Shared files have those of their regions.
+	// Digest is the SHA-256 of the rendered text with LF line endings. Shared files have digests of their
+	// regions instead.
 	Digest  string         `yaml:"digest,omitempty"`
 	Regions []LockedRegion `yaml:"regions,omitempty"`
 }
@@ -46,7 +47,7 @@ type LockedRegion struct {
 	Digest     string `yaml:"digest"`
 }
 
-// ParseLock reads a lock. The error wraps ErrInvalid.
+// ParseLock parses a lock. Errors wrap ErrInvalid.
 func ParseLock(text []byte) (*Lock, error) {
 	l := &Lock{}
 	if err := Decode(text, "Lock", l); err != nil {
@@ -68,31 +69,32 @@ func (l *Lock) Write() ([]byte, error) {
 		"`bellwether boilerplate update`.\n"), text...), err
 }
 
-// File returns the entry of a path, or nil. It may be called on a nil lock.
+// File returns the entry of a path, or nil. The lock can be nil.
 func (l *Lock) File(path string) *LockedFile {
 	if l == nil {
 		return nil
 	}
-	return find(l.Files, func(f LockedFile) bool { return f.Path == path })
+	return findItem(l.Files, func(f LockedFile) bool { return f.Path == path })
 }
 
-// Convention returns the entry of a convention, or nil. It may be called on a nil lock.
+// Convention returns the entry of a convention, or nil. The lock can be nil.
 func (l *Lock) Convention(name string) *Locked {
 	if l == nil {
 		return nil
 	}
-	return find(l.Conventions, func(c Locked) bool { return c.Name == name })
+	return findItem(l.Conventions, func(c Locked) bool { return c.Name == name })
 }
 
-// Region returns the entry of a region, or nil. It may be called on a nil file.
+// Region returns the entry of a region, or nil. The file can be nil.
 func (f *LockedFile) Region(name string) *LockedRegion {
 	if f == nil {
 		return nil
 	}
-	return find(f.Regions, func(r LockedRegion) bool { return r.Name == name })
+	return findItem(f.Regions, func(r LockedRegion) bool { return r.Name == name })
 }
 
-// Differences returns in what a subscription and a lock disagree, a sentence each; none if nothing has to be updated.
+// Differences returns a sentence for each difference between a subscription and a lock. There is none if no update
+// is needed.
 func (s *Subscription) Differences(l *Lock) []string {
 	if l == nil {
 		return []string{"nothing was rendered yet"}
@@ -119,7 +121,7 @@ func (s *Subscription) Differences(l *Lock) []string {
 	return out
 }
 
-// String names a convention's version for people.
+// String returns the version of a convention for people, with its source and digest if it has a digest.
 func (u Use) String() string {
 	out := u.Version
 	if u.Digest != "" {

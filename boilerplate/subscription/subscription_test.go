@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	day := func(d int) time.Time { return time.Date(2027, 1, d, 23, 0, 0, 0, time.UTC) }
-	if e.Expired(day(31)) || !e.Expired(day(32)) || e.DaysLeft(day(30)) != 1 {
+	if e.IsExpired(day(31)) || !e.IsExpired(day(32)) || e.DaysLeft(day(30)) != 1 {
 		t.Error("an exception holds until the end of its day")
 	}
 }
@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"an unknown field": {start + "conventions: []\nrun: make\n", "line 4: field run not found"},
-		"another kind":     {strings.Replace(start, "Subscription", "Lock", 1), "has to be of"},
+		"another kind":     {strings.Replace(start, "Subscription", "Lock", 1), "must be of"},
 		"no reason": {start + "conventions: []\nexceptions:\n- {path: a, reason: ' ', expires: 2027-01-31}\n",
 			"line 5"},
 		"no day": {start + "conventions: []\nexceptions:\n- {path: a, reason: b}\n", "line 5"},

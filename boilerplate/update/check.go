@@ -20,7 +20,7 @@ import (
 // Rule is a kind of finding.
 type Rule struct {
 	Description string
-	Remedy      string // what to do about a finding
+	Remedy      string // the solution for a finding
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 	addException = "add an exception to " + subscription.File
 )
 
-// Rules are those of findings, by their names.
+// Rules are the rules of findings, by name.
 var Rules = map[string]Rule{
 	"edited":  {"A file that a convention owns was edited by hand.", "take the edit back, or " + addException},
 	"missing": {"A file that a convention brings is missing.", runUpdate + ", which writes it again"},
@@ -47,50 +47,50 @@ var Rules = map[string]Rule{
 	"conflict-marker": {"A file has the markers of a conflict.", "resolve the conflict"},
 }
 
-// Finding is one difference between a repository and its conventions.
+// Finding is a difference between a repository and its conventions.
 type Finding struct {
 	Rule   string `json:"rule"`
 	Path   string `json:"path"`
-	Line   int    `json:"line,omitempty"`  // 0 where the finding is about the file as a whole
+	Line   int    `json:"line,omitempty"`  // 0 if the finding is about the whole file
 	Owner  string `json:"owner,omitempty"` // the convention with its version; empty for the subscription itself
 	Reason string `json:"reason"`
 	Remedy string `json:"remedy"`
 }
 
-// String is the finding in one line.
+// String returns the finding in one line.
 func (f Finding) String() string {
-	at, owner := f.Path, ""
+	place, owner := f.Path, ""
 	if f.Line > 0 {
-		at = fmt.Sprintf("%s:%d", f.Path, f.Line)
+		place = fmt.Sprintf("%s:%d", f.Path, f.Line)
 	}
 	if f.Owner != "" {
 		owner = " (" + f.Owner + ")"
 	}
-	return at + ": " + f.Rule + owner + ": " + f.Reason
+	return place + ": " + f.Rule + owner + ": " + f.Reason
 }
 
-// State is what a repository has.
+// State is the state of a repository.
 type State struct {
 	Subscription *subscription.Subscription
-	Lock         *subscription.Lock // nil where nothing was rendered yet
+	Lock         *subscription.Lock // nil before the first update
 	Current      map[string]*File
 	InProgress   bool // an update was interrupted
 	Now          time.Time
 }
 
-// Check returns what has drifted, sorted by path and line.
+// Check returns the differences between a repository and its conventions, sorted by path and line.
 func Check(s State) []Finding {
 	c := &checker{State: s}
 	if s.InProgress {
-		c.add("update-in-progress", subscription.Folder+"/update.yaml", 0, "", "an update is in progress")
+		c.addFinding("update-in-progress", subscription.Folder+"/update.yaml", 0, "", "an update is in progress")
 	}
 	for _, difference := range s.Subscription.Differences(s.Lock) {
-		c.add("not-updated", subscription.File, 0, "", difference)
+		c.addFinding("not-updated", subscription.File, 0, "", difference)
 	}
-	c.exceptions()
+	c.checkExceptions()
 	if s.Lock != nil {
 		for i := range s.Lock.Files {
-			c.file(&s.Lock.Files[i])
+			c.checkFile(&s.Lock.Files[i])
 		}
 	}
 	slices.SortStableFunc(c.findings, func(a, b Finding) int {
@@ -99,13 +99,14 @@ func Check(s State) []Finding {
 	return c.findings
 }
 
+// checker collects the findings of Check.
 type checker struct {
 	State
 	findings []Finding
 }
 
-// add notes a finding about a file of a convention, or about the subscription itself.
-func (c *checker) add(rule, path string, line int, convention, reason string) {
+// addFinding adds a finding about a file of a convention, or about the subscription if convention is empty.
+func (c *checker) addFinding(rule, path string, line int, convention, reason string) {
 	owner := convention
 	if l := c.Lock.Convention(convention); l != nil {
 		owner += "@" + l.Version
@@ -114,72 +115,77 @@ func (c *checker) add(rule, path string, line int, convention, reason string) {
 		Remedy: Rules[rule].Remedy})
 }
 
-func (c *checker) exceptions() {
+// checkExceptions reports expired and unused exceptions.
+func (c *checker) checkExceptions() {
 	for _, e := range c.Subscription.Exceptions {
+		isKnown := c.Lock.File(e.Path) != nil || c.Lock != nil && slices.Contains(c.Lock.Excepted, e.Path)
 		switch {
-		case e.Expired(c.Now):
-			c.add("exception-expired", subscription.File, e.Line, "",
+		case e.IsExpired(c.Now):
+			c.addFinding("exception-expired", subscription.File, e.Line, "",
 				fmt.Sprintf("the exception for %s expired on %s: %s", e.Path, e.Expires, e.Reason))
-		case c.Lock != nil && c.Lock.File(e.Path) == nil && !slices.Contains(c.Lock.Excepted, e.Path) &&
-			c.Current[e.Path] == nil:
-			c.add("exception-unused", subscription.File, e.Line, "",
+		case c.Lock != nil && !isKnown && c.Current[e.Path] == nil:
+			c.addFinding("exception-unused", subscription.File, e.Line, "",
 				"the exception is for "+e.Path+", which no convention brings")
 		}
 	}
 }
 
+// isExcepted reports whether a valid exception exists for a file or a region.
 func (c *checker) isExcepted(path, region string) bool {
 	return subscription.IsExcepted(c.Subscription.Exceptions, path, region, c.Now)
 }
 
-func (c *checker) file(f *subscription.LockedFile) {
+// checkFile reports the differences of one file. It reports nothing for a file with an exception, and for a file that
+// is written only once.
+func (c *checker) checkFile(f *subscription.LockedFile) {
 	current := c.Current[f.Path]
 	switch {
 	case f.Kind == convention.Once || c.isExcepted(f.Path, ""):
 		return
 	case current == nil:
-		c.add("missing", f.Path, 0, f.Convention, "the file is missing")
+		c.addFinding("missing", f.Path, 0, f.Convention, "the file is missing")
 		return
 	case current.Obstacle != "":
-		c.add("not-a-file", f.Path, 0, f.Convention, current.Obstacle+" is in the way")
+		c.addFinding("not-a-file", f.Path, 0, f.Convention, current.Obstacle+" is in the way")
 		return
 	case current.Executable && !f.Executable:
-		c.add("mode", f.Path, 0, f.Convention, "the file is executable, and should not be")
+		c.addFinding("mode", f.Path, 0, f.Convention, "the file is executable, and should not be")
 	case f.Executable && !current.Executable:
-		c.add("mode", f.Path, 0, f.Convention, "the file is not executable, and should be")
+		c.addFinding("mode", f.Path, 0, f.Convention, "the file is not executable, and should be")
 	}
-	if line := ConflictLine(current.Text); line > 0 {
-		c.add("conflict-marker", f.Path, line, f.Convention, "the file has the markers of a conflict")
+	if line := FindConflictLine(current.Text); line > 0 {
+		c.addFinding("conflict-marker", f.Path, line, f.Convention, "the file has the markers of a conflict")
 	}
 	switch {
 	case f.Kind == convention.Shared:
-		c.regions(f, current)
+		c.checkRegions(f, current)
 	case f.Kind == convention.Owned && Digest(current.Text) != f.Digest:
-		c.add("edited", f.Path, 0, f.Convention, "the file was edited by hand, and its convention owns it")
+		c.addFinding("edited", f.Path, 0, f.Convention, "the file was edited by hand, and its convention owns it")
 	}
 }
 
-func (c *checker) regions(f *subscription.LockedFile, current *File) {
+// checkRegions reports missing and edited regions of a shared file.
+func (c *checker) checkRegions(f *subscription.LockedFile, current *File) {
 	pieces, err := convention.Split(current.Text)
 	if err != nil {
-		c.add("region-broken", f.Path, 0, f.Convention, err.Error())
+		c.addFinding("region-broken", f.Path, 0, f.Convention, err.Error())
 		return
 	}
 	for _, r := range f.Regions {
-		at := find(pieces, r.Name)
+		index := findRegion(pieces, r.Name)
 		switch {
-		case c.isExcepted(f.Path, r.Name):
-		case at < 0:
-			c.add("region-missing", f.Path, 0, r.Convention, "region "+r.Name+" is missing")
-		case Digest(convention.EndLine(pieces[at].Text)) != r.Digest:
-			c.add("region-edited", f.Path, pieces[at].Line, r.Convention,
+		case c.isExcepted(f.Path, r.Name): // the region may differ or be missing
+		case index < 0:
+			c.addFinding("region-missing", f.Path, 0, r.Convention, "region "+r.Name+" is missing")
+		case Digest(convention.EndLine(pieces[index].Text)) != r.Digest:
+			c.addFinding("region-edited", f.Path, pieces[index].Line, r.Convention,
 				"region "+r.Name+" was edited by hand, and its convention owns it")
 		}
 	}
 }
 
-// ConflictLine is the first line with a marker of a conflict; 0 if there is none.
-func ConflictLine(text string) int {
+// FindConflictLine returns the first line with a conflict marker, from 1; 0 if there is none.
+func FindConflictLine(text string) int {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -190,8 +196,8 @@ func ConflictLine(text string) int {
 	return 0
 }
 
-// Paths are those of a repository's files that a plan or a check has to know.
-func Paths(lock *subscription.Lock, wanted convention.Tree, renames map[string]string) []string {
+// ListPaths returns the paths of the files that a plan or a check needs.
+func ListPaths(lock *subscription.Lock, wanted convention.Tree, renames map[string]string) []string {
 	paths := sets.KeySet(wanted).Union(sets.KeySet(renames)).Insert(slices.Collect(maps.Values(renames))...)
 	if lock != nil {
 		for _, f := range lock.Files {

@@ -12,15 +12,15 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/convention"
 )
 
-// maxCompared bounds how many lines of files that change are compared, since the time for that grows with their square.
+// maxCompared is the maximum number of lines that are compared, because the time grows with their square.
 const maxCompared = 20_000
 
-// Diff returns the differences between files before and after, as a unified diff.
+// Diff returns the changes as a unified diff. Files beyond maxCompared are not compared line by line.
 func Diff(changes []Change) string {
 	var out strings.Builder
 	compared := 0
 	for _, c := range changes {
-		d := difflib.UnifiedDiff{A: diffLines(c.Before), FromFile: "a/" + c.Path, B: diffLines(c.After),
+		d := difflib.UnifiedDiff{A: splitLines(c.Before), FromFile: "a/" + c.Path, B: splitLines(c.After),
 			ToFile: "b/" + c.Path, Context: 3}
 		switch {
 		case c.Before == nil:
@@ -33,18 +33,19 @@ func Diff(changes []Change) string {
 					[]string{"too long to be shown: " + Digest(c.After.Text) + "\n"}
 			}
 		}
-		_ = difflib.WriteUnifiedDiff(&out, d) // A builder takes everything.
+		_ = difflib.WriteUnifiedDiff(&out, d) // a builder returns no error
 	}
 	return out.String()
 }
 
-func diffLines(f *File) []string {
+// splitLines returns the lines of a file for the diff; nil if there is no file.
+func splitLines(f *File) []string {
 	switch {
 	case f == nil:
 		return nil
 	case strings.Contains(f.Text, "\x00"):
 		return []string{"a binary file with digest " + Digest(f.Text) + "\n"}
 	}
-	text, _ := unixLines(f.Text)
+	text, _ := toUnixLines(f.Text)
 	return slices.Collect(strings.Lines(convention.EndLine(text)))
 }

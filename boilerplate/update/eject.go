@@ -10,48 +10,49 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/subscription"
 )
 
-// Eject plans what is left of a repository's files when one convention, or with an empty name all of them, is no longer
-// subscribed to: the files as they are, without the headers and markers of the convention. It returns the lock and the
-// base of the conventions that stay.
+// Eject plans the end of the subscription to a convention, or to all conventions if name is empty: the files
+// stay, but without the headers and markers of the convention. The plan has the lock and the base texts of the
+// remaining conventions.
 func Eject(lock *subscription.Lock, base map[string]string, current map[string]*File, name string) *Plan {
-	goes := func(convention string) bool { return name == "" || convention == name }
-	stays := func(convention string) bool { return !goes(convention) }
-	plan, _ := New(Input{Lock: part(lock, goes), Current: current, eject: true}) // Nothing is merged.
-	plan.Lock = part(lock, stays)
+	isEjected := func(convention string) bool { return name == "" || convention == name }
+	isKept := func(convention string) bool { return !isEjected(convention) }
+	// The error is nil, because no text is merged.
+	plan, _ := New(Input{Lock: filterLock(lock, isEjected), Current: current, eject: true})
+	plan.Lock = filterLock(lock, isKept)
 	for _, f := range plan.Lock.Files {
 		if text, ok := base[f.Path]; ok {
-			plan.Base[f.Path] = baseOf(text, f)
+			plan.Base[f.Path] = filterBase(text, f)
 		}
 	}
 	return plan
 }
 
-// part is what a lock has of some conventions.
-func part(lock *subscription.Lock, has func(convention string) bool) *subscription.Lock {
+// filterLock returns the part of a lock that belongs to the selected conventions.
+func filterLock(lock *subscription.Lock, isSelected func(convention string) bool) *subscription.Lock {
 	out := &subscription.Lock{Parameters: lock.Parameters, Excepted: lock.Excepted}
 	for _, l := range lock.Conventions {
-		if has(l.Name) {
+		if isSelected(l.Name) {
 			out.Conventions = append(out.Conventions, l)
 		}
 	}
 	for _, f := range lock.Files {
 		if f.Kind == convention.Shared {
 			f.Regions = slices.DeleteFunc(slices.Clone(f.Regions),
-				func(r subscription.LockedRegion) bool { return !has(r.Convention) })
+				func(r subscription.LockedRegion) bool { return !isSelected(r.Convention) })
 			if len(f.Regions) == 0 {
 				continue
 			}
 			f.Convention = f.Regions[0].Convention
 		}
-		if has(f.Convention) {
+		if isSelected(f.Convention) {
 			out.Files = append(out.Files, f)
 		}
 	}
 	return out
 }
 
-// baseOf is what is left of the base of a file.
-func baseOf(text string, file subscription.LockedFile) string {
+// filterBase returns the part of a base text whose regions are in the lock.
+func filterBase(text string, file subscription.LockedFile) string {
 	pieces, err := convention.Split(text)
 	if file.Kind != convention.Shared || err != nil {
 		return text
@@ -65,18 +66,19 @@ func baseOf(text string, file subscription.LockedFile) string {
 	return out
 }
 
-// release removes what a convention no longer brings, unless somebody has edited it, or it was ejected.
-func (p *planner) release(t *target) {
+// releaseFile plans a file that no convention brings. The file is removed unless a user has edited it or it is ejected.
+func (p *planner) releaseFile(t *target) {
 	switch {
-	case t.current == nil, t.locked.Kind == convention.Once:
+	case t.current == nil, t.locked.Kind == convention.Once: // there is no file, or it belongs to the repository
 	case t.locked.Kind == convention.Shared:
-		p.shared(t)
+		p.planShared(t)
 	case p.eject && t.locked.Kind == convention.Owned:
-		p.change(t, convention.WithoutHeader(t.current.Text), "", false)
-	case p.eject:
+		p.planBytes(t, convention.RemoveHeader(t.current.Text), "", false)
+	case p.eject: // a merged file stays unchanged
 	case t.isAsRendered():
-		p.remove(t, "no longer of a convention")
+		p.planRemoval(t, "no longer of a convention")
 	default:
-		p.note("%s is no longer of a convention; it was edited by hand, and stays as a file of the repository", t.path)
+		p.addNote("%s is no longer of a convention; it was edited by hand, and stays as a file of the repository",
+			t.path)
 	}
 }

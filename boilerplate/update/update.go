@@ -1,10 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package update decides what an update of a repository changes, and what of a repository has drifted from its
-// conventions. It is pure: its inputs are the files as they are, what was rendered last, and what is rendered now; the
-// three-way merge of texts is a function that it is given. Nothing that a user wrote is lost: it is in the tree after
-// the update, or between the markers of a conflict, or the update is refused.
+// Package update determines what an update of a repository changes, and how a repository differs from its conventions.
+// It has no side effects: its inputs are the current files, the last rendered content and the newly rendered content; a
+// function of the caller merges texts three ways. Text of users is never lost: it is in the files after the update, or
+// between conflict markers, or the update is refused.
 package update
 
 import (
@@ -27,42 +27,42 @@ import (
 type File struct {
 	Text       string
 	Executable bool
-	Obstacle   string // what is at the path, or on the way to it, if that is no file: a symbolic link, a submodule
+	Obstacle   string // the object at the path or a parent path if it is not a regular file, such as a link
 }
 
-// Merge merges two versions of a text of a path with their common ancestor. It reports whether the result has the
-// markers of conflicts.
+// Merge merges two versions of the text of a path with their common ancestor. It reports whether the result has
+// conflict markers.
 type Merge func(path, current, base, wanted string) (text string, conflict bool, err error)
 
-// Input is what a plan is made of.
+// Input is the input of a plan.
 type Input struct {
-	Lock *subscription.Lock // what was rendered last; nil for a repository without an update so far
-	Base map[string]string  // the texts as rendered last of merged files, and of the regions of shared ones
-	// Current are the files of the repository at all paths of Lock, Wanted and Renames, as far as they are there.
+	Lock *subscription.Lock // the last rendering; nil before the first update
+	Base map[string]string  // the last rendered texts of merged files, and of the regions of shared files
+	// Current are the existing files of the repository at all paths of Lock, Wanted and Renames.
 	Current map[string]*File
 	Wanted  convention.Tree
-	Renames map[string]string // new paths of files by their old ones
+	Renames map[string]string // the new paths of files by their old paths
 
 	Exceptions []subscription.Exception
-	Overwrite  []string // paths of files whose edits by hand are given up
-	Adopt      bool     // overwrite files that were there before the convention
+	Overwrite  []string // paths of files whose manual edits are discarded
+	Adopt      bool     // overwrite files that existed before the convention
 	Now        time.Time
 	Merge      Merge
 
-	eject bool // leave what no convention brings any more, without headers and markers
+	eject bool // keep the files that no convention brings, without headers and markers
 }
 
-// Change is one file that an update writes or removes.
+// Change is a file that an update writes or removes.
 type Change struct {
 	Path          string
 	Kind          convention.Kind
 	Convention    string
-	Before, After *File  // nil for a file that is not there, and for one that is removed
-	Conflict      bool   // After has the markers of conflicts
-	Note          string // what is unusual about it; empty for most
+	Before, After *File  // nil if the file does not exist before or after the update
+	Conflict      bool   // After has conflict markers
+	Note          string // an unusual fact about the change; mostly empty
 }
 
-// String is the change in one line.
+// String returns the change in one line.
 func (c Change) String() string {
 	action := "update"
 	switch {
@@ -75,27 +75,27 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s (%s, %s%s)", action, c.Path, c.Kind, c.Convention, note)
 }
 
-// Refusal is why an update cannot be made.
+// Refusal is a reason why an update is impossible.
 type Refusal struct {
 	Path, Reason string
-	Remedies     []string // what to do, each by itself
+	Remedies     []string // possible solutions; one of them is sufficient
 }
 
-// Plan is what an update does. With refusals it does nothing.
+// Plan contains the changes of an update. If there are refusals, no change is made.
 type Plan struct {
-	Changes  []Change // sorted by their paths
+	Changes  []Change // sorted by path
 	Refusals []Refusal
-	Notes    []string           // what was left as it is, a sentence each
-	Lock     *subscription.Lock // after the update, as is Base
+	Notes    []string           // sentences about files that stay unchanged
+	Lock     *subscription.Lock // the lock after the update; Base is also the state after the update
 	Base     map[string]string
 }
 
-// Conflicts are the paths with markers of conflicts.
-func Conflicts(changes []Change) []string {
+// ListConflicts returns the paths with conflict markers.
+func ListConflicts(changes []Change) []string {
 	return ChangedPaths(slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return !c.Conflict }))
 }
 
-// ChangedPaths are the paths of changes.
+// ChangedPaths returns the paths of changes.
 func ChangedPaths(changes []Change) []string {
 	var out []string
 	for _, c := range changes {
@@ -104,8 +104,8 @@ func ChangedPaths(changes []Change) []string {
 	return out
 }
 
-// New makes a plan. The lock of the plan has files alone; who calls it adds conventions and parameters. The error is
-// one of Merge.
+// New returns a plan. The lock of the plan contains only files; the caller must add the conventions and parameters.
+// Errors come from Merge.
 func New(in Input) (*Plan, error) {
 	p := &planner{Input: in, plan: &Plan{Lock: &subscription.Lock{}, Base: map[string]string{}},
 		locked: map[string]*subscription.LockedFile{}, renamed: map[string]string{}}
@@ -116,49 +116,51 @@ func New(in Input) (*Plan, error) {
 		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(in.Renames)) {
-		p.rename(from, in.Renames[from])
+		p.renameFile(from, in.Renames[from])
 	}
 	for _, path := range sets.List(sets.KeySet(p.locked).Union(sets.KeySet(in.Wanted))) {
-		p.file(p.target(path))
+		p.planPath(p.newTarget(path))
 	}
 	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return p.plan, p.err
 }
 
-// planner makes one plan.
+// planner builds one plan.
 type planner struct {
 	Input
 	plan    *Plan
 	locked  map[string]*subscription.LockedFile
-	renamed map[string]string // the old paths of files by their new ones
-	err     error             // the first one of Merge
+	renamed map[string]string // the old paths of files by their new paths
+	err     error             // the first error of Merge
 }
 
-// target is one path: what was rendered, what is there, and what is wanted. Each may be nil.
+// target is one path: its last rendered, current and wanted content. Each of them can be nil.
 type target struct {
 	path    string
 	locked  *subscription.LockedFile
 	wanted  *convention.Rendered
 	current *File
-	text    string // that of current, with line feeds alone where crlf says that it has none of them
+	text    string // the text of current; with LF line endings if crlf is true
 	crlf    bool
 }
 
-func (p *planner) target(path string) *target {
+// newTarget returns the target for a path.
+func (p *planner) newTarget(path string) *target {
 	t := &target{path: path, locked: p.locked[path], wanted: p.Wanted[path], current: p.Current[path]}
 	if t.current != nil {
-		t.text, t.crlf = unixLines(t.current.Text)
+		t.text, t.crlf = toUnixLines(t.current.Text)
 	}
 	return t
 }
 
-// isAsRendered reports whether the file is what was rendered last.
+// isAsRendered reports whether the file is unchanged since the last rendering.
 func (t *target) isAsRendered() bool {
 	return t.current != nil && t.locked != nil && Digest(t.current.Text) == t.locked.Digest
 }
 
-// unixLines returns a text all of whose lines end with CR LF with line feeds alone. Any other text stays as it is.
-func unixLines(text string) (string, bool) {
+// toUnixLines converts a text to LF line endings and returns true, if all its lines end with CR LF. It returns any
+// other text unchanged.
+func toUnixLines(text string) (string, bool) {
 	crlf := strings.Count(text, "\r\n")
 	if crlf == 0 || crlf != strings.Count(text, "\n") || strings.ContainsRune(text, 0) {
 		return text, false
@@ -166,29 +168,31 @@ func unixLines(text string) (string, bool) {
 	return strings.ReplaceAll(text, "\r\n", "\n"), true
 }
 
-// lineEnds returns a text with the line ends that a file has.
-func lineEnds(text string, crlf bool) string {
+// toLineEnds converts a text to CR LF line endings if crlf is true.
+func toLineEnds(text string, crlf bool) string {
 	if crlf {
 		return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 	}
 	return text
 }
 
-// Digest identifies a text, whether its lines end with LF or with CR LF.
+// Digest returns the SHA-256 of a text. It is the same for LF and CR LF line endings.
 func Digest(text string) string {
-	unix, _ := unixLines(text)
+	unix, _ := toUnixLines(text)
 	sum := sha256.Sum256([]byte(unix))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// rename moves a file to its new path before anything else is decided.
-func (p *planner) rename(from, to string) {
-	t := p.target(from)
+// renameFile moves the lock, base text and current content of a file to its new path, and plans the removal of the old
+// path. It must be called before other paths are planned. It changes nothing if the old path was not rendered or is
+// still wanted, or if the new path is not wanted or was rendered.
+func (p *planner) renameFile(from, to string) {
+	t := p.newTarget(from)
 	if t.locked == nil || p.Wanted[to] == nil || t.wanted != nil || p.locked[to] != nil {
-		return // The path is decided as any other.
+		return // planPath handles the path in the usual way
 	}
 	if t.current != nil && (t.current.Obstacle != "" || p.Current[to] != nil) {
-		p.refuse(from, fmt.Sprintf("it is renamed to %s, and one of them is in the way", to),
+		p.addRefusal(from, fmt.Sprintf("it is renamed to %s, and one of them is in the way", to),
 			"move or remove the one that you do not need, and commit")
 		return
 	}
@@ -201,38 +205,39 @@ func (p *planner) rename(from, to string) {
 	}
 	if t.current != nil {
 		p.Current[to], p.renamed[to] = t.current, from
-		p.remove(t, "renamed to "+to)
+		p.planRemoval(t, "renamed to "+to)
 	}
 }
 
-func (p *planner) file(t *target) {
+// planPath plans one path.
+func (p *planner) planPath(t *target) {
 	switch {
 	case subscription.IsExcepted(p.Exceptions, t.path, "", p.Now):
 		p.keepExcepted(t)
 	case t.current != nil && t.current.Obstacle != "" && t.wanted == nil:
-		p.note("%s is %s, and no longer of a convention", t.path, t.current.Obstacle)
+		p.addNote("%s is %s, and no longer of a convention", t.path, t.current.Obstacle)
 	case t.current != nil && t.current.Obstacle != "":
-		p.refuse(t.path, t.current.Obstacle+" is in the way", "remove it, or add an exception for "+t.path)
+		p.addRefusal(t.path, t.current.Obstacle+" is in the way", "remove it, or add an exception for "+t.path)
 	case t.wanted == nil:
-		p.release(t)
+		p.releaseFile(t)
 	case t.wanted.Kind == convention.Owned:
-		p.owned(t)
+		p.planOwned(t)
 	case t.wanted.Kind == convention.Once:
-		p.once(t)
+		p.planOnce(t)
 	case t.wanted.Kind == convention.Merged:
-		p.merged(t)
+		p.planMerged(t)
 	default:
-		p.shared(t)
+		p.planShared(t)
 	}
 }
 
-// keepExcepted leaves a file to the repository. What was rendered before the exception stays the ancestor of the
-// update after it.
+// keepExcepted keeps the text of a file because of an exception; a renamed file is still moved. The lock and base text
+// of the last rendering stay, so that they are the ancestor of the first update after the exception.
 func (p *planner) keepExcepted(t *target) {
 	if from := p.renamed[t.path]; from != "" {
-		p.write(t, t.text, "renamed from "+from+"; kept by an exception", false)
+		p.planText(t, t.text, "renamed from "+from+"; kept by an exception", false)
 	} else if t.wanted != nil {
-		p.note("%s stays as it is, by an exception", t.path)
+		p.addNote("%s stays as it is, by an exception", t.path)
 	}
 	switch {
 	case t.wanted == nil:
@@ -247,76 +252,86 @@ func (p *planner) keepExcepted(t *target) {
 	}
 }
 
-func (p *planner) owned(t *target) {
-	p.lock(t)
+// planOwned plans a file that the convention owns: the wanted text replaces the file. It refuses to overwrite a file
+// that a user has edited, or that existed before the convention, unless the input allows it.
+func (p *planner) planOwned(t *target) {
+	p.addToLock(t)
 	switch isNew := t.locked == nil; {
 	case t.current == nil && !isNew:
-		p.write(t, t.wanted.Text, "was missing", false)
-	case t.current == nil, t.text == t.wanted.Text, t.isAsRendered():
-		p.write(t, t.wanted.Text, "", false)
+		p.planText(t, t.wanted.Text, "was missing", false)
+	case t.current == nil, t.text == t.wanted.Text, t.isAsRendered(): // no edit of a user is lost
+		p.planText(t, t.wanted.Text, "", false)
 	case slices.Contains(p.Overwrite, t.path), isNew && p.Adopt:
-		p.write(t, t.wanted.Text, "overwritten", false)
+		p.planText(t, t.wanted.Text, "overwritten", false)
 	case isNew:
 		p.refuseTaken(t.path)
 	default:
-		p.refuse(t.path, "it was edited by hand, and convention "+t.wanted.Convention+" owns it",
+		p.addRefusal(t.path, "it was edited by hand, and convention "+t.wanted.Convention+" owns it",
 			"add an exception with a reason and a day to "+subscription.File,
 			"give the edit up with --overwrite "+t.path,
 			"move the edit to a file of your own, or outside of the regions of a shared file")
 	}
 }
 
+// refuseTaken refuses to overwrite a file that existed before the convention.
 func (p *planner) refuseTaken(path string) {
-	p.refuse(path, "it is there already, and is not from a convention",
+	p.addRefusal(path, "it is there already, and is not from a convention",
 		"compare it with --dry-run --adopt, and overwrite it with --adopt, or with --overwrite "+path,
 		"keep it with an exception in "+subscription.File)
 }
 
-func (p *planner) once(t *target) {
-	p.lock(t)
+// planOnce plans a file that is written only once: if it is missing and was never rendered. A renamed file keeps
+// its text.
+func (p *planner) planOnce(t *target) {
+	p.addToLock(t)
 	switch {
 	case p.renamed[t.path] != "":
-		p.write(t, t.text, "", false)
+		p.planText(t, t.text, "", false)
 	case t.current == nil && t.locked == nil:
-		p.write(t, t.wanted.Text, "", false)
+		p.planText(t, t.wanted.Text, "", false)
 	}
 }
 
-func (p *planner) merged(t *target) {
-	p.lock(t)
+// planMerged plans a file that is merged three ways. A missing file is written again. It refuses a merge without the
+// base text, and a file that existed before the convention with another text.
+func (p *planner) planMerged(t *target) {
+	p.addToLock(t)
 	p.plan.Base[t.path] = t.wanted.Text
-	switch base, hasBase := p.base(t); {
+	switch base, hasBase := p.findBase(t); {
 	case t.current == nil && t.locked != nil:
-		p.write(t, t.wanted.Text, "was missing", false)
+		p.planText(t, t.wanted.Text, "was missing", false)
 	case t.current == nil, slices.Contains(p.Overwrite, t.path):
-		p.write(t, t.wanted.Text, "", false)
+		p.planText(t, t.wanted.Text, "", false)
 	case t.locked == nil && t.text != t.wanted.Text && !p.Adopt:
 		p.refuseTaken(t.path)
 	case t.locked != nil && !hasBase && t.text != t.wanted.Text:
 		p.refuseWithoutBase(t.path)
 	default:
-		text, conflict := p.merge(t.path, t.text, base, t.wanted.Text)
-		p.write(t, text, "", conflict)
+		text, conflict := p.mergeText(t.path, t.text, base, t.wanted.Text)
+		p.planText(t, text, "", conflict)
 	}
 }
 
+// refuseWithoutBase refuses a merge because the base text is missing.
 func (p *planner) refuseWithoutBase(path string) {
-	p.refuse(path, "what was rendered last is not in "+subscription.BaseFolder+", so that nothing can be merged",
+	p.addRefusal(path, "what was rendered last is not in "+subscription.BaseFolder+", so that nothing can be merged",
 		"restore it with `git checkout HEAD -- "+subscription.BaseFolder+"`",
 		"give your edits up with --overwrite "+path)
 }
 
-// base is the text as it was rendered last.
-func (p *planner) base(t *target) (string, bool) {
+// findBase returns the last rendered text, and whether it is known: from the base texts, or else the current text if
+// the file is unchanged since then.
+func (p *planner) findBase(t *target) (string, bool) {
 	base, ok := p.Base[t.path]
-	if base, _ = unixLines(base); ok && t.locked != nil && t.locked.Kind == t.wanted.Kind {
+	if base, _ = toUnixLines(base); ok && t.locked != nil && t.locked.Kind == t.wanted.Kind {
 		return base, true
 	}
-	return t.text, t.isAsRendered() // It was owned, or its base is missing.
+	return t.text, t.isAsRendered() // the file was owned, or its base text is missing
 }
 
-// merge merges three ways, and calls the merge of texts only where both sides have changed.
-func (p *planner) merge(path, current, base, wanted string) (string, bool) {
+// mergeText merges three ways, and reports whether the result has conflict markers. It calls Merge only if both sides
+// have changed. It records the first error of Merge in p.err.
+func (p *planner) mergeText(path, current, base, wanted string) (string, bool) {
 	switch {
 	case current == wanted, wanted == base:
 		return current, false
@@ -330,15 +345,17 @@ func (p *planner) merge(path, current, base, wanted string) (string, bool) {
 	return text, conflict
 }
 
-// write plans a text for a path, with the line ends that it has.
-func (p *planner) write(t *target, text, note string, conflict bool) {
-	p.change(t, lineEnds(text, t.crlf), note, conflict)
+// planText plans a text for a path, with the current line endings of the file.
+func (p *planner) planText(t *target, text, note string, conflict bool) {
+	p.planBytes(t, toLineEnds(text, t.crlf), note, conflict)
 }
 
-// change plans exactly these bytes for a path, unless it has them.
-func (p *planner) change(t *target, text, note string, conflict bool) {
+// planBytes plans exactly these bytes for a path, unless the file already has them. The mode is the current mode if no
+// convention wants the file, or if the file belongs to the repository.
+func (p *planner) planBytes(t *target, text, note string, conflict bool) {
 	after := &File{Text: text}
-	if t.wanted == nil || t.wanted.Kind == convention.Once && t.current != nil {
+	isUsersMode := t.wanted == nil || t.wanted.Kind == convention.Once && t.current != nil
+	if isUsersMode {
 		after.Executable = t.current.Executable
 	} else {
 		after.Executable = t.wanted.Executable
@@ -350,20 +367,22 @@ func (p *planner) change(t *target, text, note string, conflict bool) {
 	switch from := p.renamed[t.path]; {
 	case from != "":
 		c.Before, c.Note = nil, cmp.Or(note, "renamed from "+from)
-	case t.current == nil:
+	case t.current == nil: // a new file needs no note
 	case *t.current == *after:
 		return
 	case t.current.Executable != after.Executable:
 		c.Note = strings.TrimPrefix(note+"; another mode", "; ")
 	}
-	p.add(t, c)
+	p.addChange(t, c)
 }
 
-func (p *planner) remove(t *target, note string) {
-	p.add(t, Change{Before: t.current, Note: note})
+// planRemoval plans to remove a file.
+func (p *planner) planRemoval(t *target, note string) {
+	p.addChange(t, Change{Before: t.current, Note: note})
 }
 
-func (p *planner) add(t *target, c Change) {
+// addChange adds a change of the target to the plan.
+func (p *planner) addChange(t *target, c Change) {
 	c.Path = t.path
 	if t.wanted != nil {
 		c.Kind, c.Convention = t.wanted.Kind, t.wanted.Convention
@@ -373,16 +392,18 @@ func (p *planner) add(t *target, c Change) {
 	p.plan.Changes = append(p.plan.Changes, c)
 }
 
-// lock notes what is rendered now.
-func (p *planner) lock(t *target) {
+// addToLock adds the wanted file to the lock of the plan.
+func (p *planner) addToLock(t *target) {
 	p.plan.Lock.Files = append(p.plan.Lock.Files, subscription.LockedFile{Path: t.path, Kind: t.wanted.Kind,
 		Convention: t.wanted.Convention, Executable: t.wanted.Executable, Digest: Digest(t.wanted.Text)})
 }
 
-func (p *planner) refuse(path, reason string, remedies ...string) {
+// addRefusal adds a refusal to the plan.
+func (p *planner) addRefusal(path, reason string, remedies ...string) {
 	p.plan.Refusals = append(p.plan.Refusals, Refusal{Path: path, Reason: reason, Remedies: remedies})
 }
 
-func (p *planner) note(format string, args ...any) {
+// addNote adds a note to the plan.
+func (p *planner) addNote(format string, args ...any) {
 	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, args...))
 }

@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
-// mergeByEnds merges what was added at the start with what was added at the end; all else is a conflict.
+// mergeByEnds merges additions at the start with additions at the end; any other change is a conflict.
 func mergeByEnds(_, current, base, wanted string) (string, bool, error) {
 	if end, ok := strings.CutPrefix(current, base); ok {
 		if start, ok := strings.CutSuffix(wanted, base); ok {
@@ -55,14 +55,14 @@ func except(path, region, expires string) []subscription.Exception {
 	return []subscription.Exception{{Path: path, Region: region, Reason: "we differ", Expires: expires}}
 }
 
-// result is what becomes of a file: its text and what the plan says; "" for a file that is not there.
+// result is the result for a file: its text and the messages of the plan; "" if the file does not exist.
 type result struct {
 	text, note string
 	refused    string
 	conflict   bool
 }
 
-// scenario is one path: rendered before, as it is now, and rendered now. An empty text is no file.
+// scenario is one path: its text at the last rendering, now, and at the next rendering. An empty text means no file.
 type scenario struct {
 	kind                  convention.Kind
 	before, current, next string
@@ -101,7 +101,7 @@ func (s scenario) plan(t *testing.T) (Input, *Plan) {
 	return in, plan
 }
 
-// apply returns the files after a plan.
+// apply returns the files after a plan is applied.
 func apply(in Input, plan *Plan) map[string]*File {
 	files := maps.Clone(in.Current)
 	if len(plan.Refusals) > 0 {
@@ -117,7 +117,7 @@ func apply(in Input, plan *Plan) map[string]*File {
 	return files
 }
 
-// TestMatrix is the matrix of updates: each kind of file, with what may have become of it.
+// TestMatrix covers all updates: each kind of file in each possible state.
 func TestMatrix(t *testing.T) {
 	const own = "mine\n"
 	crlf := func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
@@ -265,7 +265,7 @@ func TestMatrix(t *testing.T) {
 			if s.to != "" {
 				path = s.to
 			}
-			files, got := apply(in, plan), result{conflict: len(Conflicts(plan.Changes)) > 0}
+			files, got := apply(in, plan), result{conflict: len(ListConflicts(plan.Changes)) > 0}
 			if f := files[path]; f != nil {
 				got.text = f.Text
 			}
@@ -298,7 +298,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// checkIdempotent makes the next plan, which changes nothing.
+// checkIdempotent checks that the next plan changes no file.
 func checkIdempotent(t *testing.T, in Input, plan *Plan, files map[string]*File) {
 	t.Helper()
 	again, err := New(Input{Lock: plan.Lock, Base: plan.Base, Current: files, Wanted: in.Wanted, Now: now,
@@ -314,8 +314,8 @@ func checkIdempotent(t *testing.T, in Input, plan *Plan, files map[string]*File)
 	}
 }
 
-// TestNothingIsLost plays random updates: each line that a user wrote is in the tree after the update, or it is
-// refused.
+// TestNothingIsLost runs random updates. Each line that a user wrote is in the tree after the update, or the update
+// is refused.
 func TestNothingIsLost(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -377,7 +377,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// edit has a user delete, replace and add lines.
+// edit deletes, replaces and adds lines, like a user.
 func edit(r *rand.Rand, text string) string {
 	lines := slices.Collect(strings.Lines(text))
 	for range r.IntN(3) {
@@ -528,7 +528,7 @@ func TestDiff(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	forward, backward := "", ""
-	for i := range maxCompared { // whose comparison would take minutes
+	for i := range maxCompared { // a comparison would take minutes
 		forward, backward = fmt.Sprintf("%s%d\n", forward, i), fmt.Sprintf("%d\n%s", i, backward)
 	}
 	got = Diff([]Change{{Path: "long", Before: &File{Text: forward}, After: &File{Text: backward}}})

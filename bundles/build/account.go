@@ -3,15 +3,15 @@
 
 package build
 
-// Placement says what became of one object of the input.
+// Placement is the result for one object of the input.
 type Placement struct {
-	// Object is its kind and name, and where it was read.
+	// Object is the kind and name of the object, and the place where it was read.
 	Object string `json:"object"`
-	// Becomes is where it is in the bundle, or that it is left out, and why.
+	// Becomes is the place of the object in the bundle, or the reason why it is left out.
 	Becomes string `json:"becomes"`
 }
 
-// What becomes of objects.
+// The results for objects of the input.
 const (
 	becomesManifest    = "a manifest"
 	becomesBase        = "the base of the " + kindCSV
@@ -26,18 +26,18 @@ const (
 	leftOut            = "left out: "
 )
 
-// record notes what became of an object.
-func (a *assembly) record(o object, becomes string) { a.placements[o.Unstructured] = becomes }
+// record stores the result for an object.
+func (a *assembler) record(o object, becomes string) { a.placements[o.Unstructured] = becomes }
 
-// leaveOut records and reports that an object is not in the bundle, and why.
-func (a *assembly) leaveOut(o object, reason string) {
+// leaveOut records that an object is not in the bundle, and adds a warning with the reason.
+func (a *assembler) leaveOut(o object, reason string) {
 	a.record(o, leftOut+reason)
 	a.warn("%v is left out: %s", o, reason)
 }
 
-// account lists what became of every object of the input, in its order. An object that nobody placed is a problem: it
-// would be missing without a word.
-func (a *assembly) account(objects []object) []Placement {
+// listPlacements returns the result for every object of the input, in the order of the input. It reports a problem for
+// an object without a result, because such an object would be missing without a message.
+func (a *assembler) listPlacements(objects []object) []Placement {
 	for _, o := range a.objects.manifests {
 		if a.placements[o.Unstructured] == "" {
 			a.record(o, becomesManifest)
@@ -58,14 +58,16 @@ func (a *assembly) account(objects []object) []Placement {
 	for _, o := range objects {
 		becomes := a.placements[o.Unstructured]
 		if becomes == "" {
-			a.problem("%v would be neither in the bundle nor reported as left out; this is a defect of Bellwether", o)
+			a.addProblem("%v would be neither in the bundle nor reported as left out; this is a defect of Bellwether",
+				o)
 		}
 		out = append(out, Placement{Object: o.String(), Becomes: becomes})
 	}
 	return out
 }
 
-func recordAll[T any](a *assembly, objects []typed[T], becomes string) {
+// recordAll records the same result for all objects.
+func recordAll[T any](a *assembler, objects []typedObject[T], becomes string) {
 	for _, o := range objects {
 		a.record(o.object, becomes)
 	}

@@ -23,16 +23,13 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/build"
-	"github.com/bellwether-dev/bellwether/bundles/build/helmchart"
-	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 func fromKustomize(t *testing.T) *build.Result {
 	t.Helper()
-	objects, err := kustomize.Build("testdata/kustomize")
+	objects, err := build.BuildKustomization("testdata/kustomize")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,15 +43,16 @@ func fromKustomize(t *testing.T) *build.Result {
 
 func fromChart(t *testing.T) *build.Result {
 	t.Helper()
-	chart, err := helmchart.ReadDir(os.DirFS("testdata/chart"))
+	chart, err := build.ReadChartDir(os.DirFS("testdata/chart"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := chart.Render(helmchart.Options{Values: map[string]any{"metrics": map[string]any{"enabled": true}}})
+	values := map[string]any{"metrics": map[string]any{"enabled": true}}
+	rendered, err := chart.Render(build.ChartOptions{Values: values})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := build.Assemble(rendered.Sources, build.Options{}.Or(chart.Defaults()))
+	r, err := build.Assemble(rendered.Sources, build.Options{}.FillDefaults(chart.Defaults()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +98,8 @@ func texts(f build.Files) map[string]string {
 	return out
 }
 
-// TestBuiltBundlesAreBundles holds what was built to those who read it: operator-framework, from disk, and package
-// bundles.
+// TestBuiltBundlesAreBundles checks that built bundles can be read by operator-framework, from the disk, and by
+// package bundles.
 func TestBuiltBundlesAreBundles(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) *build.Result{"kustomize": fromKustomize, "chart": fromChart} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +121,7 @@ func TestBuiltBundlesAreBundles(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := []string{ours.Name, ours.Package, ours.Version.String(),
-				ours.Annotations[registryv1.AnnotationPackage]}
+				ours.Annotations[bundles.AnnotationPackage]}
 			if diff := cmp.Diff([]string{r.Name, r.Package, r.Version, r.Package}, got); diff != "" {
 				t.Errorf("what was read is not what was built (-built +read):\n%s", diff)
 			}
@@ -333,8 +331,8 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// The rules of an aggregated role are those of the roles that it selects, and the bundle has them or says that it lacks
-// them.
+// The rules of an aggregated role are the rules of the roles that it selects. The bundle contains them, or a warning
+// says that it does not.
 func TestAggregatedRoles(t *testing.T) {
 	role := func(name, labels, rest string) string {
 		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + name + ", labels: {" +
@@ -389,7 +387,8 @@ func TestAggregatedRoles(t *testing.T) {
 	}
 }
 
-// A binding of a second account names the author's namespace, which no cluster need have: OLM makes the account.
+// The binding of a second account names the author's namespace, which other clusters need not have, so OLM creates
+// the account.
 func TestSecondAccount(t *testing.T) {
 	runner := strings.ReplaceAll(account, "name: sa", "name: runner")
 	text := join(deployment, runner, role("{kind: ServiceAccount, name: runner, namespace: ns}"))
@@ -413,7 +412,7 @@ func TestSecondAccount(t *testing.T) {
 	}
 }
 
-// OLM makes the accounts of permissions only: mariadb-operator's webhook runs as an account that needs none.
+// OLM creates only the accounts of permissions. The webhook of mariadb-operator runs as an account that needs none.
 func TestAccountWithoutRole(t *testing.T) {
 	own := role("{kind: ServiceAccount, name: sa, namespace: ns}")
 	for name, test := range map[string]struct {
@@ -456,7 +455,7 @@ func TestAccountWithoutRole(t *testing.T) {
 	}
 }
 
-// Percona's operator for MongoDB has a Role and watches its own namespace.
+// Percona's operator for MongoDB has a Role and watches only its own namespace.
 func TestRolesInAllNamespaces(t *testing.T) {
 	const warning = "grants the rules of its Roles in all namespaces"
 	own := role("{kind: ServiceAccount, name: sa, namespace: ns}")
@@ -483,7 +482,7 @@ func TestRolesInAllNamespaces(t *testing.T) {
 	}
 }
 
-// A chart gives its objects no namespace, and writes that of the release into bindings.
+// The chart gives its objects no namespace, and writes the namespace of the release into bindings.
 func TestBindingOfForeignRole(t *testing.T) {
 	binding := `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -502,7 +501,7 @@ subjects: [{kind: ServiceAccount, name: sa, namespace: release}]
 	}
 }
 
-// OLM waits until the last listed version of a CRD is served: ECK's CRDs end with a version that is not.
+// OLM waits until the last listed version of a CRD is served. The last version in ECK's CRDs is not served.
 func TestUnservedVersionIsNotOwned(t *testing.T) {
 	definition := definitionOf("Thing") +
 		"  - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}\n"
@@ -539,7 +538,7 @@ func TestLeaveOut(t *testing.T) {
 	}
 }
 
-// TestCertificates checks what becomes of certificates that cert-manager made before.
+// TestCertificates checks the handling of certificates that cert-manager created.
 func TestCertificates(t *testing.T) {
 	const hook = `apiVersion: v1
 kind: Service
@@ -681,8 +680,8 @@ func TestWrite(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "thesis.txt"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := build.Write(dir, files); !errors.Is(err, build.ErrInTheWay) {
-			t.Errorf("got %v, want ErrInTheWay", err)
+		if err := build.Write(dir, files); !errors.Is(err, build.ErrNotReplaceable) {
+			t.Errorf("got %v, want ErrNotReplaceable", err)
 		}
 	})
 	t.Run("leaves the old one where the new one fails", func(t *testing.T) {
@@ -704,7 +703,7 @@ func TestWrite(t *testing.T) {
 	})
 }
 
-// alone checks that nothing is left beside a folder.
+// alone checks that a folder has no other entries beside it.
 func alone(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(dir))
@@ -713,7 +712,7 @@ func alone(t *testing.T, dir string) {
 	}
 }
 
-// strimzi's way: the operator has the rights of a role that it binds to other accounts, by name, when it runs.
+// As in Strimzi, the operator has the rights of a role, and binds this role to other accounts by name at run time.
 const delegation = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: broker}
@@ -770,14 +769,14 @@ func TestRolesThatTheOperatorBinds(t *testing.T) {
 				t.Errorf("warnings %q, want %q", r.Warnings, test.warning)
 			}
 			want := build.Placement{Object: "ClusterRole broker (in.yaml, line 9)", Becomes: test.becomes}
-			if !slices.Contains(r.Account, want) {
-				t.Errorf("the account lacks %+v: %+v", want, r.Account)
+			if !slices.Contains(r.Placements, want) {
+				t.Errorf("the account lacks %+v: %+v", want, r.Placements)
 			}
 		})
 	}
 }
 
-// A custom resource that a Deployment names has to exist, and a bundle cannot carry it.
+// A custom resource that a Deployment names must exist, and a bundle cannot contain it.
 func TestNamedCustomResources(t *testing.T) {
 	things := definitionOf("Config") + `---
 apiVersion: example.com/v1
@@ -807,8 +806,8 @@ metadata: {name: default-configuration, namespace: ns}
 	}
 }
 
-// TestAccount compares input and output: every object is in the bundle under its name, or in the account with what
-// became of it instead.
+// TestAccount compares input and output: every object is in the bundle under its name, or the account contains the
+// reason why it is not.
 func TestAccount(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) *build.Result{"kustomize": fromKustomize, "chart": fromChart} {
 		t.Run(name, func(t *testing.T) {
@@ -821,10 +820,10 @@ func TestAccount(t *testing.T) {
 			for _, o := range b.Objects {
 				inBundle[o.GetKind()+" "+o.GetName()] = true
 			}
-			if len(r.Account) < 5 {
-				t.Errorf("the account has %d objects only", len(r.Account))
+			if len(r.Placements) < 5 {
+				t.Errorf("the account has %d objects only", len(r.Placements))
 			}
-			for _, p := range r.Account {
+			for _, p := range r.Placements {
 				what, _, _ := strings.Cut(p.Object, " (")
 				isManifest := strings.HasSuffix(p.Becomes, "a manifest")
 				if p.Becomes == "" || isManifest != inBundle[what] {
@@ -870,7 +869,7 @@ func TestSamplesOfTwoVersions(t *testing.T) {
 	}
 }
 
-// A prefix and a suffix of kustomize do not hide where an object was written; a guess is not made.
+// A prefix and a suffix of kustomize must not prevent finding the place of an object. The place must not be guessed.
 func TestLocate(t *testing.T) {
 	documents := build.Documents([]byte("# roles\nkind: Role\nmetadata: {name: manager-role}\n---\nkind: Role\n" +
 		"metadata: {name: manager}\n---\nkind: Role\nmetadata: {name: viewer}\n---\na: [\n---\nkind: Role\n" +
@@ -902,7 +901,8 @@ spec:
 `)
 }
 
-// assembled builds the bundle of one file. Where a problem is expected, the error has to tell it, and it returns nil.
+// assembled builds the bundle of one file. If a problem is expected, the error must contain it, and assembled
+// returns nil.
 func assembled(t *testing.T, text string, o build.Options, problem string) *build.Result {
 	t.Helper()
 	o.Package, o.Version = "p", "1.0.0"

@@ -17,90 +17,94 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// certificates are what is known of the certificates of webhooks.
+// certificates are the known facts about the certificates of webhooks.
 type certificates struct {
-	// answering are the Deployments that answer webhooks.
-	answering map[string]bool
-	// made are the Secrets that a Certificate of cert-manager makes.
-	made map[string]bool
-	// own are the signs that the operator does not use OLM's certificate.
-	own []bundles.OwnCertificate
+	// servers are the Deployments that serve webhooks.
+	servers map[string]bool
+	// certManagerSecrets are the Secrets that a Certificate of cert-manager creates.
+	certManagerSecrets map[string]bool
+	// signs are the signs that the operator does not use OLM's certificate.
+	signs []bundles.OwnCertificate
 }
 
-// checkCertificates takes the certificate of cert-manager out of a Deployment whose webhooks OLM serves: nobody makes
-// that Secret any more, and a pod that mounts it would never start. OLM mounts its own. A program that serves another
-// certificate, whoever makes it, is reported: OLM writes the CA of its own into the webhook configurations, so the API
-// server trusts no other.
-func (a *assembly) checkCertificates(webhooks []operatorsv1alpha1.WebhookDescription) {
-	c := certificates{answering: map[string]bool{}, made: map[string]bool{}, own: bundles.OwnCertificates(a.csv)}
+// checkCertificates leaves Certificates and Issuers out of the bundle, and removes the certificate of cert-manager
+// from Deployments that serve webhooks: in a bundle, no program creates its Secret, so a pod that mounts it would
+// never start. OLM mounts its own certificate instead. A program that serves another certificate is reported: OLM
+// writes the CA of its own certificate into the webhook configurations, so the API server trusts no other certificate.
+func (a *assembler) checkCertificates(webhooks []operatorsv1alpha1.WebhookDescription) {
+	c := certificates{servers: map[string]bool{}, certManagerSecrets: map[string]bool{},
+		signs: bundles.OwnCertificates(a.csv)}
 	for _, w := range webhooks {
-		c.answering[w.DeploymentName] = true
+		c.servers[w.DeploymentName] = true
 	}
 	for _, o := range a.objects.certificates {
-		if name := secretOf(o); name != "" {
-			c.made[name] = true
+		if name := readSecretName(o); name != "" {
+			c.certManagerSecrets[name] = true
 		}
-		a.leaveOut(o, a.whyWithout(o, c))
+		a.leaveOut(o, a.explainOmission(o, c))
 	}
 	for i, d := range a.objects.deployments {
 		spec := &a.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Spec
-		if c.answering[d.GetName()] {
-			a.unmount(d, spec, c)
+		if c.servers[d.GetName()] {
+			a.unmountCertificates(d, spec, c)
 		} else {
-			a.missCertificates(d, spec, c.made)
+			a.reportMissingCertificates(d, spec, c.certManagerSecrets)
 		}
 	}
 	a.reportCertificates(c)
 	a.reportReplaced(c)
 }
 
-// secretOf is the Secret that a Certificate of cert-manager is written into; empty for an Issuer.
-func secretOf(certificate object) string {
+// readSecretName returns the Secret that a Certificate of cert-manager is written to; empty for an Issuer.
+func readSecretName(certificate object) string {
 	name, _, _ := unstructured.NestedString(certificate.Object, "spec", "secretName")
 	return name
 }
 
-// whyWithout says why a bundle has no Certificate or Issuer. OLM makes certificates for webhooks, and no others.
-func (a *assembly) whyWithout(o object, c certificates) string {
-	secret := secretOf(o)
+// explainOmission returns the reason why a Certificate or Issuer is not in the bundle.
+func (a *assembler) explainOmission(o object, c certificates) string {
+	secret := readSecretName(o)
 	switch {
 	case secret == "":
 		return "a bundle cannot ask cert-manager for certificates"
-	case a.isOfWebhook(o, c):
+	case a.isForWebhook(o, c):
 		return "OLM makes the certificates of webhooks itself"
 	}
 	return fmt.Sprintf("OLM makes certificates of webhooks only, so there is no Secret %s unless somebody else makes "+
 		"it", secret)
 }
 
-// isOfWebhook says whether webhooks are served with a certificate: it is for the name of their Service, or the
-// Deployment that answers them mounts it where OLM does, or it reads it from elsewhere.
-func (a *assembly) isOfWebhook(certificate object, c certificates) bool {
+// isForWebhook reports whether webhooks are served with a certificate. This is the case if the certificate is for the
+// name of a webhook's Service, or if a Deployment that serves webhooks mounts it at OLM's path or reads it from
+// another path.
+func (a *assembler) isForWebhook(certificate object, c certificates) bool {
 	names, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames")
 	if slices.ContainsFunc(names, func(name string) bool {
 		service, _, _ := strings.Cut(name, ".")
-		return a.answeredBy[service] != ""
+		return a.webhookDeployments[service] != ""
 	}) {
 		return true
 	}
-	secret := secretOf(certificate)
-	return slices.ContainsFunc(a.objects.deployments, func(d typed[appsv1.Deployment]) bool {
+	secret := readSecretName(certificate)
+	return slices.ContainsFunc(a.objects.deployments, func(d typedObject[appsv1.Deployment]) bool {
 		pod := &d.value.Spec.Template.Spec
-		return c.serves(d.GetName(), secret) || c.answering[d.GetName()] &&
-			slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
-				atOLM, _ := mounted(pod, v.Name)
-				return atOLM && v.Secret != nil && v.Secret.SecretName == secret
-			})
+		isAtOLMPath := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+			atOLM, _ := findMounts(pod, v.Name)
+			return atOLM && v.Secret != nil && v.Secret.SecretName == secret
+		})
+		return c.isServing(d.GetName(), secret) || c.servers[d.GetName()] && isAtOLMPath
 	})
 }
 
-func (a *assembly) unmount(d typed[appsv1.Deployment], spec *appsv1.DeploymentSpec, c certificates) {
+// unmountCertificates removes the volumes that OLM replaces from spec, the spec of a Deployment that serves webhooks.
+// It reports other volumes with a certificate of cert-manager. Secrets of the bundle are not changed.
+func (a *assembler) unmountCertificates(d typedObject[appsv1.Deployment], spec *appsv1.DeploymentSpec, c certificates) {
 	pod := &spec.Template.Spec
 	for _, v := range slices.Clone(pod.Volumes) {
 		if v.Secret == nil || a.hasSecret(v.Secret.SecretName) {
 			continue
 		}
-		atOLM, elsewhere := mounted(pod, v.Name)
+		atOLM, elsewhere := findMounts(pod, v.Name)
 		switch {
 		case atOLM && elsewhere == "":
 			a.warn("%v: volume %s with Secret %s is left out, for OLM mounts a certificate of its own at %s", d, v.Name,
@@ -110,31 +114,31 @@ func (a *assembly) unmount(d typed[appsv1.Deployment], spec *appsv1.DeploymentSp
 				pod.Containers[i].VolumeMounts = slices.DeleteFunc(pod.Containers[i].VolumeMounts,
 					func(m corev1.VolumeMount) bool { return m.Name == v.Name })
 			}
-		case !c.made[v.Secret.SecretName]:
-		case c.serves(d.GetName(), v.Secret.SecretName):
-			a.problem("%v mounts Secret %s at %s; cert-manager makes it, which a bundle cannot ask for. Let the "+
+		case !c.certManagerSecrets[v.Secret.SecretName]: // another program may create the Secret
+		case c.isServing(d.GetName(), v.Secret.SecretName):
+			a.addProblem("%v mounts Secret %s at %s; cert-manager makes it, which a bundle cannot ask for. Let the "+
 				"program read its certificate from %s, where OLM mounts one",
 				d, v.Secret.SecretName, cmp.Or(elsewhere, "no path"), bundles.WebhookCertificates)
 		default:
-			a.missCertificate(d, v)
+			a.reportMissingCertificate(d, v)
 		}
 	}
 }
 
-// serves says whether a Deployment serves its webhooks with the certificate in a Secret.
-func (c certificates) serves(deployment, secret string) bool {
-	return slices.ContainsFunc(c.own, func(own bundles.OwnCertificate) bool {
+// isServing reports whether a Deployment serves its webhooks with the certificate in a Secret.
+func (c certificates) isServing(deployment, secret string) bool {
+	return slices.ContainsFunc(c.signs, func(own bundles.OwnCertificate) bool {
 		return own.Deployment == deployment && own.Secret == secret
 	})
 }
 
-// mounted reports whether a volume is mounted at OLM's place, and where else; empty if nowhere. Into containers that
-// only run at the start OLM mounts nothing, so what they mount counts as elsewhere.
-func mounted(pod *corev1.PodSpec, volume string) (atOLM bool, elsewhere string) {
+// findMounts reports whether a volume is mounted at OLM's path, and returns another path where it is mounted; empty if
+// there is none. Mounts of init containers always count as another path, because OLM mounts nothing into them.
+func findMounts(pod *corev1.PodSpec, volume string) (atOLM bool, elsewhere string) {
 	for i, c := range slices.Concat(pod.Containers, pod.InitContainers) {
 		for _, m := range c.VolumeMounts {
 			switch {
-			case m.Name != volume:
+			case m.Name != volume: // a mount of another volume
 			case i < len(pod.Containers) && strings.TrimSuffix(m.MountPath, "/") == bundles.WebhookCertificates:
 				atOLM = true
 			default:
@@ -145,55 +149,59 @@ func mounted(pod *corev1.PodSpec, volume string) (atOLM bool, elsewhere string) 
 	return atOLM, elsewhere
 }
 
-// missCertificates warns of a certificate that no webhook needs and that nobody will make.
-func (a *assembly) missCertificates(d typed[appsv1.Deployment], spec *appsv1.DeploymentSpec, made map[string]bool) {
+// reportMissingCertificates reports Secrets that a Deployment mounts and that cert-manager would have created. It is
+// for Deployments that serve no webhook.
+func (a *assembler) reportMissingCertificates(d typedObject[appsv1.Deployment], spec *appsv1.DeploymentSpec,
+	certManagerSecrets map[string]bool) {
 	for _, v := range spec.Template.Spec.Volumes {
-		if v.Secret != nil && made[v.Secret.SecretName] {
-			a.missCertificate(d, v)
+		if v.Secret != nil && certManagerSecrets[v.Secret.SecretName] {
+			a.reportMissingCertificate(d, v)
 		}
 	}
 }
 
-func (a *assembly) missCertificate(d typed[appsv1.Deployment], v corev1.Volume) {
+// reportMissingCertificate reports the Secret of a volume that cert-manager would have created, unless it is optional.
+func (a *assembler) reportMissingCertificate(d typedObject[appsv1.Deployment], v corev1.Volume) {
 	if v.Secret.Optional == nil || !*v.Secret.Optional {
-		a.problem("%v mounts Secret %s, which cert-manager makes; a bundle cannot ask for that, and its pods "+
+		a.addProblem("%v mounts Secret %s, which cert-manager makes; a bundle cannot ask for that, and its pods "+
 			"would never start. Do without it, or make the volume optional", d, v.Secret.SecretName)
 	}
 }
 
-func (a *assembly) hasSecret(name string) bool {
+// hasSecret reports whether the manifests contain a Secret.
+func (a *assembler) hasSecret(name string) bool {
 	return slices.ContainsFunc(a.objects.manifests,
 		func(o object) bool { return o.GetKind() == kindSecret && o.GetName() == name })
 }
 
-// reportCertificates refuses a Secret that is certainly the certificate of a webhook, and warns of other signs. What
-// cert-manager makes was reported before.
-func (a *assembly) reportCertificates(c certificates) {
-	for _, own := range c.own {
-		where := fmt.Sprintf("%s: container %s %s", a.deploymentNamed(own.Deployment), own.Container, own.What)
+// reportCertificates reports a problem for a Secret that is certainly the certificate of a webhook, and warnings for
+// other signs. Secrets of cert-manager were already reported.
+func (a *assembler) reportCertificates(c certificates) {
+	for _, own := range c.signs {
+		place := fmt.Sprintf("%s: container %s %s", a.formatDeployment(own.Deployment), own.Container, own.Description)
 		switch {
-		case c.made[own.Secret]:
+		case c.certManagerSecrets[own.Secret]: // unmountCertificates reported it
 		case own.Makes:
 			a.warn("%s, by which it seems to make certificates; OLM makes that of the webhooks, and writes the CA "+
-				"into webhook configurations that it names itself. Turn it off, unless it is for something else", where)
+				"into webhook configurations that it names itself. Turn it off, unless it is for something else", place)
 		case own.Secret == "":
 			a.warn("%s. The API server trusts only the certificate that OLM mounts at %s, as tls.crt and tls.key. Let "+
-				"the program read it from there", where, bundles.WebhookCertificates)
-		case own.Certain && !a.mayLoseNamed(kindSecret, own.Secret):
-			a.problem("%s. The API server trusts only the certificate that OLM mounts at %s, as tls.crt and tls.key, "+
-				"so it would refuse to call the webhooks. Have the program read it from there, by a flag or a "+
-				"variable, and remove the volume. If the Secret is for something else, use --leave-out %s/%s", where,
+				"the program read it from there", place, bundles.WebhookCertificates)
+		case own.Certain && !a.canLoseNamed(kindSecret, own.Secret):
+			a.addProblem("%s. The API server trusts only the certificate that OLM mounts at %s, as tls.crt and "+
+				"tls.key, so it would refuse to call the webhooks. Have the program read it from there, by a flag or "+
+				"a variable, and remove the volume. If the Secret is for something else, use --leave-out %s/%s", place,
 				bundles.WebhookCertificates, kindSecret, own.Secret)
 		default:
 			a.warn("%s. If that is the certificate of its webhooks: the API server trusts only the one that OLM "+
 				"mounts at %s, as tls.crt and tls.key. Let the program read it from "+
-				"there", where, bundles.WebhookCertificates)
+				"there", place, bundles.WebhookCertificates)
 		}
 	}
 }
 
-// deploymentNamed is how messages name a Deployment.
-func (a *assembly) deploymentNamed(name string) string {
+// formatDeployment returns the text for a Deployment in messages, with its place if it is among the manifests.
+func (a *assembler) formatDeployment(name string) string {
 	for _, d := range a.objects.deployments {
 		if d.GetName() == name {
 			return d.String()
@@ -202,46 +210,49 @@ func (a *assembly) deploymentNamed(name string) string {
 	return "Deployment " + name
 }
 
-// replaced are objects of the input that have another name under OLM, by kind and name, with what messages say of them.
-type replaced map[[2]string]string
+// replacedNames are objects of the input that have another name under OLM. The key is kind and name, the value is a
+// text for messages.
+type replacedNames map[[2]string]string
 
 const kindService = "Service"
 
-// reportReplaced warns of programs that are told the name of a Service or of a webhook configuration which has another
-// one under OLM, or of the Secret with the certificate.
-func (a *assembly) reportReplaced(c certificates) {
-	all := a.replaced(c)
+// reportReplaced warns about programs that are configured with the name of an object that has another name under OLM: a
+// Service, a webhook configuration, or the Secret with the certificate.
+func (a *assembler) reportReplaced(c certificates) {
+	names := a.listReplacedNames(c)
 	for _, d := range a.objects.deployments {
 		pod := d.value.Spec.Template.Spec
-		for _, s := range settingsOf(slices.Concat(pod.InitContainers, pod.Containers)) {
-			if what := all.find(s); what != "" {
+		for _, s := range listSettings(slices.Concat(pod.InitContainers, pod.Containers)) {
+			if name := names.findName(s); name != "" {
 				a.warn("%v: container %s has %s, which names %s. Change it, or turn off what needs that name", d,
-					s.container, s.what, what)
+					s.container, s.label, name)
 			}
 		}
 	}
 }
 
-func (a *assembly) replaced(c certificates) replaced {
-	out := replaced{}
-	configuration := func(o object) {
-		what := fmt.Sprintf("%s %s; OLM makes others, with names of its own, and writes the CA into them", o.GetKind(),
+// listReplacedNames returns the webhook configurations, certificate Secrets and Services that have another name
+// under OLM.
+func (a *assembler) listReplacedNames(c certificates) replacedNames {
+	out := replacedNames{}
+	addConfiguration := func(o object) {
+		text := fmt.Sprintf("%s %s; OLM makes others, with names of its own, and writes the CA into them", o.GetKind(),
 			o.GetName())
-		out[[2]string{kindConfiguration, o.GetName()}] = what
+		out[[2]string{kindConfiguration, o.GetName()}] = text
 	}
 	for _, o := range a.objects.validating {
-		configuration(o.object)
+		addConfiguration(o.object)
 	}
 	for _, o := range a.objects.mutating {
-		configuration(o.object)
+		addConfiguration(o.object)
 	}
-	for _, own := range c.own {
+	for _, own := range c.signs {
 		if own.Secret != "" && own.Certain {
 			out[[2]string{kindSecret, own.Secret}] = fmt.Sprintf("%s %s; OLM makes the certificate of the webhooks, "+
 				"in another one", kindSecret, own.Secret)
 		}
 	}
-	for name, deployment := range a.answeredBy {
+	for name, deployment := range a.webhookDeployments {
 		webhook := operatorsv1alpha1.WebhookDescription{DeploymentName: deployment}
 		if service := bundles.WebhookService(webhook); service != name {
 			out[[2]string{kindService, name}] = fmt.Sprintf("%s %s; the webhooks are behind %s %s, which OLM makes, "+
@@ -251,19 +262,19 @@ func (a *assembly) replaced(c certificates) replaced {
 	return out
 }
 
-// kindConfiguration stands for both kinds of webhook configurations.
+// kindConfiguration represents both kinds of webhook configurations.
 const kindConfiguration = "WebhookConfiguration"
 
-// find returns what a setting names; empty if that is nothing which is replaced. The name of a flag decides between
-// objects of one name.
-func (r replaced) find(s setting) string {
+// findName returns the text about the object that a setting names; empty if the setting names no replaced object. If
+// several objects have the same name, the name of the flag decides.
+func (r replacedNames) findName(s setting) string {
 	if services := bundles.ServiceNames(s.text); len(services) > 0 {
 		return r[[2]string{kindService, services[0].Name}]
 	}
 	name := s.value[strings.LastIndex(s.value, "/")+1:]
 	flag := strings.ToLower(s.name)
 	switch {
-	case strings.HasPrefix(s.value, "/") || strings.HasSuffix(flag, "namespace"):
+	case strings.HasPrefix(s.value, "/") || strings.HasSuffix(flag, "namespace"): // not the name of an object
 		return ""
 	case strings.Contains(flag, "secret"):
 		return r[[2]string{kindSecret, name}]

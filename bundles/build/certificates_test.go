@@ -12,7 +12,8 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/build"
 )
 
-// webhookInput is an operator with a webhook. The rules, the container and the volumes of its Deployment are given.
+// webhookInput returns an operator with a webhook. The parameters are its rules, and the container and the volumes of
+// its Deployment.
 func webhookInput(container, volumes string, others ...string) string {
 	return join(append([]string{`apiVersion: apps/v1
 kind: Deployment
@@ -42,7 +43,7 @@ webhooks:
 `}, others...)...)
 }
 
-// rulesOf are permissions of the operator.
+// rulesOf returns permissions of the operator.
 func rulesOf(rules string) string {
 	return strings.NewReplacer("kind: Role\n", "kind: ClusterRole\n",
 		"kind: RoleBinding\n", "kind: ClusterRoleBinding\n",
@@ -50,7 +51,7 @@ func rulesOf(rules string) string {
 		Replace(role("{kind: ServiceAccount, name: sa, namespace: ns}"))
 }
 
-// The API server trusts only OLM's certificate. Whatever makes another one, the author is told.
+// The API server trusts only OLM's certificate. If any other program creates one, the author gets a message.
 func TestCertificatesOfOthers(t *testing.T) {
 	const (
 		injects = "{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], verbs: " +
@@ -145,7 +146,7 @@ func TestCertificatesOfOthers(t *testing.T) {
 	}
 }
 
-// A Secret of cert-manager that is for something else is missed only where the pods need it.
+// A Secret of cert-manager with another purpose is reported only if the pods need it.
 func TestCertificatesOfMetrics(t *testing.T) {
 	const certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {secretName: " +
 		"metrics-cert}\n"
@@ -162,7 +163,7 @@ func TestCertificatesOfMetrics(t *testing.T) {
 	}
 }
 
-// What is said of a certificate that is left out depends on what it is for.
+// The message about an omitted certificate depends on its purpose.
 func TestLeftOutCertificates(t *testing.T) {
 	const (
 		olm    = "OLM makes the certificates of webhooks itself"
@@ -195,7 +196,7 @@ metadata: {name: i}
 				t.Fatal(err)
 			}
 			got := map[string]string{}
-			for _, p := range r.Account {
+			for _, p := range r.Placements {
 				what, _, _ := strings.Cut(p.Object, " (")
 				got[what] = strings.TrimPrefix(p.Becomes, "left out: ")
 			}
@@ -209,7 +210,7 @@ metadata: {name: i}
 	}
 }
 
-// Kinds that webhooks are called for, or whose status the operator writes, have to come from somewhere.
+// Kinds of webhooks, and kinds whose status the operator writes, must be defined.
 func TestUndefinedKinds(t *testing.T) {
 	definition := definitionOf("Thing")
 	writes := func(group, resources string) string {

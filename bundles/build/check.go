@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Bundle reads the files as OLM would. Errors wrap bundles.ErrNotBundle.
+// Bundle parses the files as OLM does. Errors wrap bundles.ErrNotBundle or bundles.ErrTooLarge.
 func (f Files) Bundle() (*bundles.Bundle, error) {
 	fsys := fstest.MapFS{}
 	for name, text := range f {
@@ -28,8 +28,8 @@ func (f Files) Bundle() (*bundles.Bundle, error) {
 	return bundles.Read(fsys)
 }
 
-// manifests are the names of the manifest files, in order.
-func (f Files) manifests(annotations map[string]string) []string {
+// listManifests returns the paths of the manifest files, sorted.
+func (f Files) listManifests(annotations map[string]string) []string {
 	folder := bundles.ManifestsFolder(annotations)
 	var out []string
 	for name := range f {
@@ -41,18 +41,20 @@ func (f Files) manifests(annotations map[string]string) []string {
 	return out
 }
 
-// check holds the result to what operator-framework's validators demand of every bundle. Their warnings are for the
-// linter.
-func (r *Result) check() error {
+// validate checks the files with the validators of operator-framework/api that every bundle must pass. It ignores their
+// warnings, which are reported by the linter.
+func (r *Result) validate() error {
 	b, err := r.Files.Bundle()
 	if err != nil {
-		return input("%v", err)
+		return newInputError("%v", err)
 	}
-	return r.checkBundle(b)
+	return r.validateBundle(b)
 }
 
-func (r *Result) checkBundle(b *bundles.Bundle) error {
-	m, err := r.asManifests(b)
+// validateBundle checks a parsed bundle with the validators of operator-framework/api that every bundle must pass. It
+// ignores their warnings.
+func (r *Result) validateBundle(b *bundles.Bundle) error {
+	m, err := r.toValidatorBundle(b)
 	if err != nil {
 		return err
 	}
@@ -69,8 +71,8 @@ func (r *Result) checkBundle(b *bundles.Bundle) error {
 	return nil
 }
 
-// asManifests is the bundle as the validators take it.
-func (r *Result) asManifests(b *bundles.Bundle) (*manifests.Bundle, error) {
+// toValidatorBundle converts a bundle to the type of the validators.
+func (r *Result) toValidatorBundle(b *bundles.Bundle) (*manifests.Bundle, error) {
 	m := &manifests.Bundle{
 		Name: b.Name, Package: b.Package, Channels: b.Channels, DefaultChannel: b.DefaultChannel, CSV: b.CSV,
 		V1CRDs: b.CRDs,
@@ -80,7 +82,7 @@ func (r *Result) asManifests(b *bundles.Bundle) (*manifests.Bundle, error) {
 		if o.GroupVersionKind() == apiextensionsv1beta1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {
 			crd := &apiextensionsv1beta1.CustomResourceDefinition{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, crd); err != nil {
-				return nil, input("%s: %v", o.File, err)
+				return nil, newInputError("%s: %v", o.File, err)
 			}
 			m.V1beta1CRDs = append(m.V1beta1CRDs, crd)
 		}

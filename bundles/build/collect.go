@@ -26,37 +26,38 @@ const (
 	kindSecret         = "Secret"
 )
 
-// collected are the manifests by what becomes of them.
-type collected struct {
-	deployments         []typed[appsv1.Deployment]
+// sortedObjects are the manifests, grouped by their use in the bundle.
+type sortedObjects struct {
+	deployments         []typedObject[appsv1.Deployment]
 	accounts            []object
-	roles               []typed[rbacv1.Role]
-	clusterRoles        []typed[rbacv1.ClusterRole]
-	roleBindings        []typed[rbacv1.RoleBinding]
-	clusterRoleBindings []typed[rbacv1.ClusterRoleBinding]
-	crds                []typed[apiextensionsv1.CustomResourceDefinition]
-	validating          []typed[admissionregistrationv1.ValidatingWebhookConfiguration]
-	mutating            []typed[admissionregistrationv1.MutatingWebhookConfiguration]
-	services            []typed[corev1.Service]
+	roles               []typedObject[rbacv1.Role]
+	clusterRoles        []typedObject[rbacv1.ClusterRole]
+	roleBindings        []typedObject[rbacv1.RoleBinding]
+	clusterRoleBindings []typedObject[rbacv1.ClusterRoleBinding]
+	crds                []typedObject[apiextensionsv1.CustomResourceDefinition]
+	validating          []typedObject[admissionregistrationv1.ValidatingWebhookConfiguration]
+	mutating            []typedObject[admissionregistrationv1.MutatingWebhookConfiguration]
+	services            []typedObject[corev1.Service]
 	examples            []object
 	scorecard           []object
-	// certificates are of kind Certificate or Issuer.
+	// certificates are objects of kind Certificate or Issuer.
 	certificates []object
-	// manifests go into the bundle as they are, less their namespace.
+	// manifests are added to the bundle unchanged, except for their namespace.
 	manifests []object
 }
 
-// sort puts every object where it belongs. CRDs come first, for they tell which of the others are examples.
-func (a *assembly) sort(objects []object) {
-	var others []object
+// sortObjects adds every object to its group. It reads CRDs first, because an object of a kind that a CRD defines is an
+// example.
+func (a *assembler) sortObjects(objects []object) {
+	var otherObjects []object
 	kinds := map[schema.GroupKind]bool{}
 	for _, o := range objects {
 		if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: apiextensionsv1.GroupName,
 			Kind: "CustomResourceDefinition"}) {
-			others = append(others, o)
+			otherObjects = append(otherObjects, o)
 			continue
 		}
-		if !a.served(o, "v1") {
+		if !a.checkAPIVersion(o, "v1") {
 			continue
 		}
 		if crd, ok := decode[apiextensionsv1.CustomResourceDefinition](a, o); ok {
@@ -64,28 +65,29 @@ func (a *assembly) sort(objects []object) {
 			kinds[schema.GroupKind{Group: crd.value.Spec.Group, Kind: crd.value.Spec.Names.Kind}] = true
 		}
 	}
-	for _, o := range others {
+	for _, o := range otherObjects {
 		if kinds[o.GroupVersionKind().GroupKind()] {
 			a.objects.examples = append(a.objects.examples, o)
 			continue
 		}
-		a.place(o)
+		a.placeObject(o)
 	}
 }
 
-// served refuses versions of an API that current Kubernetes does not serve.
-func (a *assembly) served(o object, version string) bool {
+// checkAPIVersion reports a problem and returns false if an object has another version of its API than the given
+// version, which is the only version that Kubernetes serves.
+func (a *assembler) checkAPIVersion(o object, version string) bool {
 	if gvk := o.GroupVersionKind(); gvk.Version != version {
 		gvk.Version = version
-		a.problem("%v is of %s, which Kubernetes does not serve: write it as %s", o, o.GetAPIVersion(),
+		a.addProblem("%v is of %s, which Kubernetes does not serve: write it as %s", o, o.GetAPIVersion(),
 			gvk.GroupVersion())
 		return false
 	}
 	return true
 }
 
-// place puts an object that is neither a CRD nor an example of one.
-func (a *assembly) place(o object) {
+// placeObject adds an object that is neither a CRD nor an example to its group.
+func (a *assembler) placeObject(o object) {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "ClusterServiceVersion.operators.coreos.com":
 		collect(a, &a.bases, o, "v1alpha1")
@@ -109,7 +111,7 @@ func (a *assembly) place(o object) {
 		collect(a, &a.objects.services, o, "v1")
 	case "Configuration.scorecard.operatorframework.io":
 		if len(a.objects.scorecard) > 0 {
-			a.problem("%v is a second configuration of the scorecard, besides %v: a bundle has one", o,
+			a.addProblem("%v is a second configuration of the scorecard, besides %v: a bundle has one", o,
 				a.objects.scorecard[0])
 		}
 		a.objects.scorecard = append(a.objects.scorecard, o)
@@ -118,8 +120,9 @@ func (a *assembly) place(o object) {
 	}
 }
 
-func collect[T any](a *assembly, into *[]typed[T], o object, version string) {
-	if !a.served(o, version) {
+// collect decodes an object and appends it to the list. It reports a problem if this fails.
+func collect[T any](a *assembler, into *[]typedObject[T], o object, version string) {
+	if !a.checkAPIVersion(o, version) {
 		return
 	}
 	if value, ok := decode[T](a, o); ok {
@@ -127,9 +130,9 @@ func collect[T any](a *assembly, into *[]typed[T], o object, version string) {
 	}
 }
 
-// carried are the further kinds that OLM v0 takes from a bundle. PodMonitor is missing on purpose: operator-registry
-// lists it, but OLM v0's catalog operator does not know it.
-var carried = map[string]bool{
+// carriedKinds are the further kinds that OLM v0 installs from a bundle. PodMonitor is not included: operator-registry
+// lists it, but OLM v0's catalog operator does not support it.
+var carriedKinds = map[string]bool{
 	"ConfigMap": true, kindSecret: true,
 	"PrometheusRule.monitoring.coreos.com": true, "ServiceMonitor.monitoring.coreos.com": true,
 	"PodDisruptionBudget.policy": true, "PriorityClass.scheduling.k8s.io": true,
@@ -139,26 +142,27 @@ var carried = map[string]bool{
 	"ConsolePlugin.console.openshift.io": true,
 }
 
-func (a *assembly) placeOther(o object) {
+// placeOther adds an object of a further kind to its group, leaves it out, or reports a problem.
+func (a *assembler) placeOther(o object) {
 	gk := o.GroupVersionKind().GroupKind().String()
 	switch {
-	case carried[gk]:
+	case carriedKinds[gk]:
 		a.objects.manifests = append(a.objects.manifests, o)
 	case gk == "Namespace":
 		a.leaveOut(o, "the namespace is made before OLM installs into it. Its labels and annotations are not in the "+
 			"bundle")
 	case gk == "Certificate.cert-manager.io", gk == "Issuer.cert-manager.io":
 		a.objects.certificates = append(a.objects.certificates, o)
-	case a.mayLose(o):
+	case a.canLose(o):
 		a.leaveOut(o, asRequested)
 	default:
-		a.problem("%v: a bundle cannot carry a %s%s; do without it, or lose it knowingly with --leave-out %s", o, gk,
-			remedy(o), o.GetKind())
+		a.addProblem("%v: a bundle cannot carry a %s%s; do without it, or lose it knowingly with --leave-out %s", o, gk,
+			findRemedy(o), o.GetKind())
 	}
 }
 
-// instead is what to do about kinds that people try.
-var instead = map[string]string{
+// remedies are hints, in parentheses, for kinds that users often try.
+var remedies = map[string]string{
 	"StatefulSet.apps":                  " (OLM runs Deployments only)",
 	"DaemonSet.apps":                    " (OLM runs Deployments only; let the operator make it)",
 	"Job.batch":                         " (let the operator make it)",
@@ -168,10 +172,10 @@ var instead = map[string]string{
 	"PodMonitor.monitoring.coreos.com":  " (a ServiceMonitor can do)",
 }
 
-// remedy is what to do about an object that a bundle cannot carry, in parentheses; empty where nothing is known.
-func remedy(o object) string {
+// findRemedy returns a hint about an object that a bundle cannot contain, in parentheses; empty if there is none.
+func findRemedy(o object) string {
 	gk := o.GroupVersionKind().GroupKind()
-	if text, known := instead[gk.String()]; known {
+	if text, known := remedies[gk.String()]; known {
 		return text
 	}
 	if strings.Contains(gk.Group, ".") && !strings.HasSuffix(gk.Group, ".k8s.io") {
@@ -181,56 +185,60 @@ func remedy(o object) string {
 	return ""
 }
 
-// asRequested is why an object of --leave-out is left out.
+// asRequested is the reason for objects that --leave-out names.
 const asRequested = "--leave-out names it"
 
-func (a *assembly) mayLose(o object) bool { return a.mayLoseNamed(o.GetKind(), o.GetName()) }
+// canLose reports whether --leave-out names an object.
+func (a *assembler) canLose(o object) bool { return a.canLoseNamed(o.GetKind(), o.GetName()) }
 
-func (a *assembly) mayLoseNamed(kind, name string) bool {
-	return slices.ContainsFunc(a.options.LeaveOut, func(what string) bool {
-		return strings.EqualFold(what, kind) || strings.EqualFold(what, kind+"/"+name)
+// canLoseNamed reports whether --leave-out names a kind, or the object of this kind and name.
+func (a *assembler) canLoseNamed(kind, name string) bool {
+	return slices.ContainsFunc(a.options.LeaveOut, func(entry string) bool {
+		return strings.EqualFold(entry, kind) || strings.EqualFold(entry, kind+"/"+name)
 	})
 }
 
-// findNamespace finds where the operator runs in the manifests. In a bundle nothing has a namespace: OLM puts all that
-// has one into the namespace that it installs to. So an object that must be elsewhere cannot be carried.
-func (a *assembly) findNamespace() {
+// setNamespace sets the namespace of the operator from the Deployments, or else from other objects. It removes and
+// reports objects of other namespaces: in a bundle no object has a namespace, and OLM installs all namespaced objects
+// into the same namespace.
+func (a *assembler) setNamespace() {
 	for _, d := range a.objects.deployments {
 		switch ns := d.GetNamespace(); {
 		case a.namespace == "":
 			a.namespace = ns
 		case ns != "" && ns != a.namespace:
-			a.problem("%v is in namespace %s, and other Deployments are in %s: OLM installs an operator into one", d,
+			a.addProblem("%v is in namespace %s, and other Deployments are in %s: OLM installs an operator into one", d,
 				ns, a.namespace)
 		}
 	}
 	if a.namespace == "" {
-		a.namespace, a.impliedNamespace = a.implyNamespace(), true
+		a.namespace, a.impliedNamespace = a.findImpliedNamespace(), true
 	}
-	elsewhere(a, &a.objects.roles)
-	elsewhere(a, &a.objects.roleBindings)
-	elsewhere(a, &a.objects.services)
-	a.objects.manifests = slices.DeleteFunc(a.objects.manifests, a.isElsewhere)
-	a.objects.accounts = slices.DeleteFunc(a.objects.accounts, a.isElsewhere)
+	dropElsewhere(a, &a.objects.roles)
+	dropElsewhere(a, &a.objects.roleBindings)
+	dropElsewhere(a, &a.objects.services)
+	a.objects.manifests = slices.DeleteFunc(a.objects.manifests, a.reportElsewhere)
+	a.objects.accounts = slices.DeleteFunc(a.objects.accounts, a.reportElsewhere)
 }
 
-// implyNamespace returns the namespace of Deployments that name none: that in which other objects expect the accounts,
-// or the first one that an object has. System namespaces are the author's only if a binding expects an account there.
-// It is empty if nothing tells.
-func (a *assembly) implyNamespace() string {
-	ours := a.ownAccounts()
+// findImpliedNamespace returns the namespace of Deployments that name none. This is the namespace in which a binding
+// expects an account of the operator, or else the first namespace of an object that is not a system namespace. It is
+// empty if no object has a namespace.
+func (a *assembler) findImpliedNamespace() string {
+	accounts := a.listOwnAccounts()
 	for _, o := range a.objects.accounts {
-		ours[o.GetName()] = ours[o.GetName()] || o.GetNamespace() == ""
+		// An account without a namespace is in the namespace of the operator.
+		accounts[o.GetName()] = accounts[o.GetName()] || o.GetNamespace() == ""
 	}
-	for _, b := range a.bindings() {
+	for _, b := range a.listBindings() {
 		i := slices.IndexFunc(b.subjects, func(s rbacv1.Subject) bool {
-			return s.Kind == kindServiceAccount && ours[s.Name] && s.Namespace != ""
+			return s.Kind == kindServiceAccount && accounts[s.Name] && s.Namespace != ""
 		})
 		if i >= 0 {
 			return b.subjects[i].Namespace
 		}
 	}
-	for _, o := range a.namespacedObjects() {
+	for _, o := range a.listNamespacedObjects() {
 		if ns := o.GetNamespace(); ns != "" && !strings.HasPrefix(ns, "kube-") {
 			return ns
 		}
@@ -238,8 +246,8 @@ func (a *assembly) implyNamespace() string {
 	return ""
 }
 
-// namespacedObjects are those that go into the bundle's namespace, without Deployments.
-func (a *assembly) namespacedObjects() []object {
+// listNamespacedObjects returns the objects for the operator's namespace, without Deployments.
+func (a *assembler) listNamespacedObjects() []object {
 	out := slices.Concat(a.objects.accounts, a.objects.manifests)
 	for _, s := range a.objects.services {
 		out = append(out, s.object)
@@ -253,23 +261,29 @@ func (a *assembly) namespacedObjects() []object {
 	return out
 }
 
-// isHere says whether something with this namespace is in that of the operator.
-func (a *assembly) isHere(namespace string) bool { return namespace == "" || namespace == a.namespace }
-
-func elsewhere[T any](a *assembly, objects *[]typed[T]) {
-	*objects = slices.DeleteFunc(*objects, func(t typed[T]) bool { return a.isElsewhere(t.object) })
+// isInNamespace reports whether an object with this namespace is in the operator's namespace. It returns true for an
+// empty namespace.
+func (a *assembler) isInNamespace(namespace string) bool {
+	return namespace == "" || namespace == a.namespace
 }
 
-func (a *assembly) isElsewhere(o object) bool {
+// dropElsewhere removes the objects of other namespaces from a list, and reports them by reportElsewhere.
+func dropElsewhere[T any](a *assembler, objects *[]typedObject[T]) {
+	*objects = slices.DeleteFunc(*objects, func(t typedObject[T]) bool { return a.reportElsewhere(t.object) })
+}
+
+// reportElsewhere returns true for an object of another namespace. It records that the object is left out if
+// --leave-out names the object, and reports a problem otherwise.
+func (a *assembler) reportElsewhere(o object) bool {
 	ns := o.GetNamespace()
 	switch {
-	case a.isHere(ns):
+	case a.isInNamespace(ns):
 		return false
-	case a.mayLose(o):
+	case a.canLose(o):
 		a.leaveOut(o, asRequested)
 	default:
-		a.problem("%v is in namespace %s, but a bundle installs into one namespace, here %s; lose it knowingly with "+
-			"--leave-out %s",
+		a.addProblem("%v is in namespace %s, but a bundle installs into one namespace, here %s; lose it knowingly "+
+			"with --leave-out %s",
 			o, ns, cmp.Or(a.namespace, "that of the Deployments, which name none"),
 			fmt.Sprintf("%s/%s", o.GetKind(), o.GetName()))
 	}

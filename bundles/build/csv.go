@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const (
@@ -31,15 +31,16 @@ const (
 	targetNamespaces = "metadata.annotations['olm.targetNamespaces']"
 )
 
-// startCSV takes the ClusterServiceVersion among the manifests as the base, or an empty one.
-func (a *assembly) startCSV() {
+// startCSV sets a.csv to the ClusterServiceVersion among the manifests, or to an empty one, with the name and version
+// of the bundle and without a status. If there is a problem, it records the problem and leaves a.csv nil.
+func (a *assembler) startCSV() {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	switch len(a.bases) {
-	case 0:
+	case 0: // begin with the empty ClusterServiceVersion
 	case 1:
 		csv = a.bases[0].value
 	default:
-		a.problem("there are two of kind %s, %v and %v: a bundle has one, give one as the base", kindCSV, a.bases[0],
+		a.addProblem("there are two of kind %s, %v and %v: a bundle has one, give one as the base", kindCSV, a.bases[0],
 			a.bases[1])
 		return
 	}
@@ -54,12 +55,12 @@ func (a *assembly) startCSV() {
 		text = csv.Spec.Version.String()
 	}
 	if text == "" {
-		a.problem("the version is not known: give --version X.Y.Z")
+		a.addProblem("the version is not known: give --version X.Y.Z")
 		return
 	}
 	version, err := PlainVersion(text)
 	if err != nil {
-		a.problem("%v", err)
+		a.addProblem("%v", err)
 		return
 	}
 	csv.Spec.Version.Version = version
@@ -68,17 +69,19 @@ func (a *assembly) startCSV() {
 		Labels: csv.Labels}
 }
 
-// deploy makes the Deployments the install strategy. Without any, those of the base stay.
-func (a *assembly) deploy() {
+// setInstallStrategy replaces the install strategy by the Deployments and permissions of the manifests. Without
+// Deployments, the strategy of the base stays; problems are recorded if the base has no Deployments either, and if
+// roles of --service-account would have to be added to that strategy.
+func (a *assembler) setInstallStrategy() {
 	strategy := &a.csv.Spec.InstallStrategy
 	strategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
 	if len(a.objects.deployments) == 0 {
 		if len(a.permissions.absorbed) > 0 && len(a.bases) > 0 {
-			a.problem("the roles of --service-account cannot be added to the install strategy of %v: give the "+
+			a.addProblem("the roles of --service-account cannot be added to the install strategy of %v: give the "+
 				"Deployments as manifests", a.bases[0])
 		}
 		if len(strategy.StrategySpec.DeploymentSpecs) == 0 {
-			a.problem("there is no Deployment among the manifests: OLM runs an operator as Deployments")
+			a.addProblem("there is no Deployment among the manifests: OLM runs an operator as Deployments")
 		}
 		return
 	}
@@ -87,11 +90,11 @@ func (a *assembly) deploy() {
 			a.bases[0])
 	}
 	spec := operatorsv1alpha1.StrategyDetailsDeployment{
-		Permissions:        append(grants(a.permissions.namespaced), a.withoutRules()...),
-		ClusterPermissions: grants(a.permissions.cluster),
+		Permissions:        append(toPermissions(a.permissions.namespaced), a.listEmptyPermissions()...),
+		ClusterPermissions: toPermissions(a.permissions.cluster),
 	}
 	for _, d := range a.objects.deployments {
-		a.watchTargets(d)
+		a.setWatchNamespace(d)
 		a.warnAboutNamespace(d)
 		spec.DeploymentSpecs = append(spec.DeploymentSpecs, operatorsv1alpha1.StrategyDeploymentSpec{
 			Name: d.GetName(), Spec: d.value.Spec, Label: d.GetLabels(),
@@ -100,77 +103,83 @@ func (a *assembly) deploy() {
 	strategy.StrategySpec = spec
 }
 
-// watchTargets sets environment variables that name the watched namespace from OLM's annotation, and tells what they
-// were.
-func (a *assembly) watchTargets(d typed[appsv1.Deployment]) {
+// setWatchNamespace makes variables WATCH_NAMESPACE of a Deployment read OLM's annotation with the target namespaces,
+// and warns about the old values. A variable that already reads the annotation stays.
+func (a *assembler) setWatchNamespace(d typedObject[appsv1.Deployment]) {
 	targets := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: targetNamespaces}}
 	for _, c := range d.value.Spec.Template.Spec.Containers {
 		for j, e := range c.Env {
-			if e.Name != watchNamespace || e.ValueFrom != nil && e.ValueFrom.FieldRef != nil &&
-				e.ValueFrom.FieldRef.FieldPath == targetNamespaces {
+			isFromOLM := e.ValueFrom != nil && e.ValueFrom.FieldRef != nil &&
+				e.ValueFrom.FieldRef.FieldPath == targetNamespaces
+			if e.Name != watchNamespace || isFromOLM {
 				continue
 			}
-			was := fmt.Sprintf("%q", e.Value)
+			oldValue := fmt.Sprintf("%q", e.Value)
 			switch {
-			case e.ValueFrom == nil:
+			case e.ValueFrom == nil: // the variable has a literal value
 			case e.ValueFrom.FieldRef != nil:
-				was = "the field " + e.ValueFrom.FieldRef.FieldPath
+				oldValue = "the field " + e.ValueFrom.FieldRef.FieldPath
 			default:
-				was = "from another source"
+				oldValue = "from another source"
 			}
 			c.Env[j] = corev1.EnvVar{Name: watchNamespace, ValueFrom: targets}
 			a.warn("%v: container %s gets %s from OLM's annotation olm.targetNamespaces, which is empty for all "+
-				"namespaces; in the manifests it is %s", d, c.Name, watchNamespace, was)
+				"namespaces; in the manifests it is %s", d, c.Name, watchNamespace, oldValue)
 		}
 	}
 }
 
-// warnAboutNamespace warns of a namespace that is written into the program's arguments, alone or as part of the name of
-// a Service of the operator.
-func (a *assembly) warnAboutNamespace(d typed[appsv1.Deployment]) {
-	for _, s := range settingsOf(d.value.Spec.Template.Spec.Containers) {
-		if a.namesNamespace(s) {
+// warnAboutNamespace warns about arguments and variables that contain a fixed namespace, alone or in the name of a
+// Service of the operator.
+func (a *assembler) warnAboutNamespace(d typedObject[appsv1.Deployment]) {
+	for _, s := range listSettings(d.value.Spec.Template.Spec.Containers) {
+		if a.hasNamespace(s) {
 			a.warn("%v: container %s has %s, but the namespace is chosen at installation; take it from a fieldRef to "+
-				"metadata.namespace", d, s.container, s.what)
+				"metadata.namespace", d, s.container, s.label)
 		}
 	}
 }
 
-// namesNamespace says whether a setting names the namespace of the Deployments. Where they have none, a Service of the
-// operator with a namespace names one all the same, and a chart's namespace often has the name of other things.
-func (a *assembly) namesNamespace(s setting) bool {
-	is := s.text == a.namespace || strings.HasSuffix(s.text, "="+a.namespace)
+// hasNamespace reports whether a setting contains the namespace of the Deployments, or the name and namespace of a
+// Service of the operator. An implied namespace, which often equals other names in a chart, must be the value of a
+// setting with "namespace" in its name.
+func (a *assembler) hasNamespace(s setting) bool {
+	isNamed := s.text == a.namespace || strings.HasSuffix(s.text, "="+a.namespace)
 	if a.impliedNamespace {
-		is = s.value == a.namespace && strings.Contains(strings.ToLower(s.name), "namespace")
+		isNamed = s.value == a.namespace && strings.Contains(strings.ToLower(s.name), "namespace")
 	}
-	return a.namespace != "" && is || slices.ContainsFunc(bundles.ServiceNames(s.text),
-		func(n bundles.ServiceName) bool {
-			return n.Namespace == a.namespace || a.impliedNamespace && slices.ContainsFunc(a.objects.services,
-				func(s typed[corev1.Service]) bool { return s.GetName() == n.Name })
-		})
+	if a.namespace != "" && isNamed {
+		return true
+	}
+	return slices.ContainsFunc(bundles.ServiceNames(s.text), func(n bundles.ServiceName) bool {
+		isOwnService := slices.ContainsFunc(a.objects.services,
+			func(s typedObject[corev1.Service]) bool { return s.GetName() == n.Name })
+		return n.Namespace == a.namespace || a.impliedNamespace && isOwnService
+	})
 }
 
-// setting is an argument or a variable of a container.
+// setting is an argument or an environment variable of a container.
 type setting struct {
 	container, text string
-	// name is that of the variable or flag, and value what it is set to; both are empty for other arguments. A flag may
+	// name is the name of the variable or flag, and value is its value; both are empty for other arguments. A flag can
 	// have its value in the next argument.
 	name, value string
-	// what is how messages name it.
-	what string
+	// label is the text for the setting in messages.
+	label string
 }
 
-// settingsOf returns all arguments and variables.
-func settingsOf(containers []corev1.Container) []setting {
+// listSettings returns all arguments and variables of the containers, in their order. An argument that follows a flag
+// without "=" is the value of that flag.
+func listSettings(containers []corev1.Container) []setting {
 	var out []setting
 	for _, c := range containers {
 		flag := ""
 		for _, arg := range slices.Concat(c.Command, c.Args) {
-			s := setting{container: c.Name, text: arg, what: fmt.Sprintf("the argument %q", arg)}
+			s := setting{container: c.Name, text: arg, label: fmt.Sprintf("the argument %q", arg)}
 			if strings.HasPrefix(arg, "-") {
-				var given bool
-				s.name, s.value, given = strings.Cut(arg, "=")
-				if flag = s.name; given {
+				var hasValue bool
+				s.name, s.value, hasValue = strings.Cut(arg, "=")
+				if flag = s.name; hasValue {
 					flag = ""
 				}
 			} else if flag != "" {
@@ -179,15 +188,16 @@ func settingsOf(containers []corev1.Container) []setting {
 			out = append(out, s)
 		}
 		for _, e := range c.Env {
-			out = append(out, setting{c.Name, e.Value, e.Name, e.Value, e.Name + "=" + e.Value})
+			out = append(out, setting{container: c.Name, text: e.Value, name: e.Name, value: e.Value,
+				label: e.Name + "=" + e.Value})
 		}
 	}
 	return out
 }
 
-// own lists every served version of the CRDs as owned. What a base says of them stays. OLM waits until the version of a
-// CRD that is listed last is served.
-func (a *assembly) own() {
+// setOwnedCRDs lists every served version of the CRDs as owned, with the descriptions of the base and of markers.
+// Unserved versions are not listed, because OLM waits until the last listed version of a CRD is served.
+func (a *assembler) setOwnedCRDs() {
 	type key struct{ name, version string }
 	described := map[key]operatorsv1alpha1.CRDDescription{}
 	for _, d := range a.csv.Spec.CustomResourceDefinitions.Owned {
@@ -202,14 +212,15 @@ func (a *assembly) own() {
 			d := described[key{crd.GetName(), v.Name}]
 			delete(described, key{crd.GetName(), v.Name})
 			d.Name, d.Version, d.Kind = crd.GetName(), v.Name, crd.value.Spec.Names.Kind
-			d = a.describedBy(d)
-			d.DisplayName = cmp.Or(d.DisplayName, spaced(d.Kind))
-			d.Description = cmp.Or(d.Description, schemaDescription(v))
+			d = a.addMarkers(d)
+			d.DisplayName = cmp.Or(d.DisplayName, splitKind(d.Kind))
+			d.Description = cmp.Or(d.Description, readSchemaDescription(v))
 			owned = append(owned, d)
 		}
 	}
 	for _, d := range a.csv.Spec.CustomResourceDefinitions.Owned {
-		if _, left := described[key{d.Name, d.Version}]; left {
+		// The loop above removed the served versions from described.
+		if _, isUnserved := described[key{d.Name, d.Version}]; isUnserved {
 			a.warn("the base owns CRD %s in version %s, which the manifests do not serve: it is left out", d.Name,
 				d.Version)
 		}
@@ -218,85 +229,90 @@ func (a *assembly) own() {
 	a.csv.Spec.CustomResourceDefinitions.Owned = owned
 }
 
-// describedBy adds to an owned kind what Options.Described says of it.
-func (a *assembly) describedBy(d operatorsv1alpha1.CRDDescription) operatorsv1alpha1.CRDDescription {
-	for _, by := range a.options.Described {
-		if by.Kind != d.Kind || by.Version != d.Version {
+// addMarkers returns the description of an owned kind, with fields from Options.Described where these are set.
+func (a *assembler) addMarkers(d operatorsv1alpha1.CRDDescription) operatorsv1alpha1.CRDDescription {
+	for _, description := range a.options.Described {
+		if description.Kind != d.Kind || description.Version != d.Version {
 			continue
 		}
-		d.DisplayName = cmp.Or(by.DisplayName, d.DisplayName)
-		d.Description = cmp.Or(by.Description, d.Description)
-		d.Resources = orSlice(by.Resources, d.Resources)
-		d.SpecDescriptors = orSlice(by.SpecDescriptors, d.SpecDescriptors)
-		d.StatusDescriptors = orSlice(by.StatusDescriptors, d.StatusDescriptors)
+		d.DisplayName = cmp.Or(description.DisplayName, d.DisplayName)
+		d.Description = cmp.Or(description.Description, d.Description)
+		d.Resources = chooseNonEmpty(description.Resources, d.Resources)
+		d.SpecDescriptors = chooseNonEmpty(description.SpecDescriptors, d.SpecDescriptors)
+		d.StatusDescriptors = chooseNonEmpty(description.StatusDescriptors, d.StatusDescriptors)
 	}
 	return d
 }
 
-// warnUndefined warns about described kinds that are not among the manifests.
-func (a *assembly) warnUndefined(owned []operatorsv1alpha1.CRDDescription) {
-	for _, by := range a.options.Described {
-		same := func(d operatorsv1alpha1.CRDDescription) bool { return d.Kind == by.Kind && d.Version == by.Version }
-		if !slices.ContainsFunc(owned, same) {
+// warnUndefined warns about kinds with markers that no CRD among the manifests serves.
+func (a *assembler) warnUndefined(owned []operatorsv1alpha1.CRDDescription) {
+	for _, description := range a.options.Described {
+		isSame := func(d operatorsv1alpha1.CRDDescription) bool {
+			return d.Kind == description.Kind && d.Version == description.Version
+		}
+		if !slices.ContainsFunc(owned, isSame) {
 			a.warn("kind %s in version %s is described by markers, and no CRD among the manifests serves it: the "+
-				"description is left out", by.Kind, by.Version)
+				"description is left out", description.Kind, description.Version)
 		}
 	}
 }
 
-func schemaDescription(v apiextensionsv1.CustomResourceDefinitionVersion) string {
+// readSchemaDescription returns the description of a version's schema; empty if there is none.
+func readSchemaDescription(v apiextensionsv1.CustomResourceDefinitionVersion) string {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return ""
 	}
-	return strings.Join(strings.Fields(v.Schema.OpenAPIV3Schema.Description), " ")
+	return phrase.OneLine(v.Schema.OpenAPIV3Schema.Description)
 }
 
 var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// spaced writes EchoServer as Echo Server.
-func spaced(kind string) string { return wordStart.ReplaceAllString(kind, "$1 $2") }
+// splitKind converts EchoServer to Echo Server.
+func splitKind(kind string) string { return wordStart.ReplaceAllString(kind, "$1 $2") }
 
-// requireExamples refuses custom resources that a Deployment names: as examples they would not exist when the operator
-// looks for them, and OLM installs no custom resources.
-func (a *assembly) requireExamples() {
+// refuseNeededExamples records a problem for each custom resource that a Deployment refers to by name. A custom
+// resource becomes an example, which OLM does not install, so the operator would not find it. If the options allow the
+// loss of the custom resource, there is only a warning.
+func (a *assembler) refuseNeededExamples() {
 	for _, o := range a.objects.examples {
-		d, where := a.named(o.GetName())
+		d, place := a.findReference(o.GetName())
 		switch {
-		case where == "":
-		case a.mayLose(o):
+		case place == "": // no Deployment needs it
+		case a.canLose(o):
 			a.warn("%v is an example only, as --leave-out says: %s names it, and does not find it after the "+
-				"installation", o, where)
+				"installation", o, place)
 		default:
-			a.problem("%v: %s of %v names it, but OLM installs no custom resources. Let the operator create it or do "+
-				"without it; to make an example of it knowingly, use --leave-out %s/%s", o, where, d, o.GetKind(),
+			a.addProblem("%v: %s of %v names it, but OLM installs no custom resources. Let the operator create it or "+
+				"do without it; to make an example of it knowingly, use --leave-out %s/%s", o, place, d, o.GetKind(),
 				o.GetName())
 		}
 	}
 }
 
-// named finds the Deployment whose variable or argument is a name, alone or after a namespace or a flag.
-func (a *assembly) named(name string) (typed[appsv1.Deployment], string) {
-	is := func(text string) bool {
+// findReference returns the first Deployment with a variable or an argument that contains a name, alone or after a
+// namespace or a flag, and a text about the place. The text is empty if there is no such Deployment.
+func (a *assembler) findReference(name string) (typedObject[appsv1.Deployment], string) {
+	isName := func(text string) bool {
 		return text == name || strings.HasSuffix(text, "="+name) || strings.HasSuffix(text, "/"+name)
 	}
 	for _, d := range a.objects.deployments {
 		pod := d.value.Spec.Template.Spec
 		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 			for _, e := range c.Env {
-				if is(e.Value) {
+				if isName(e.Value) {
 					return d, "variable " + e.Name
 				}
 			}
-			if slices.ContainsFunc(slices.Concat(c.Command, c.Args), is) {
+			if slices.ContainsFunc(slices.Concat(c.Command, c.Args), isName) {
 				return d, "an argument"
 			}
 		}
 	}
-	return typed[appsv1.Deployment]{}, ""
+	return typedObject[appsv1.Deployment]{}, ""
 }
 
-// exemplify makes the custom resources the examples that consoles offer.
-func (a *assembly) exemplify() {
+// setExamples writes the custom resources into the annotation with the examples that consoles show.
+func (a *assembler) setExamples() {
 	if len(a.objects.examples) == 0 {
 		a.csv.Annotations[annotationExamples] = cmp.Or(a.csv.Annotations[annotationExamples], "[]")
 		return
@@ -309,31 +325,31 @@ func (a *assembly) exemplify() {
 	}
 	text, err := json.MarshalIndent(examples, "", "  ")
 	if err != nil {
-		a.problem("encode examples: %v", err)
+		a.addProblem("encode examples: %v", err)
 		return
 	}
 	a.csv.Annotations[annotationExamples] = string(text)
 }
 
-// describe fills what people read, with what the options say, then the base, then a default.
-func (a *assembly) describe() {
+// setDescription sets the fields for people from the options, or else from the base, or else from a default.
+func (a *assembler) setDescription() {
 	spec, about := &a.csv.Spec, a.options.About
-	spec.DisplayName = cmp.Or(about.DisplayName, spec.DisplayName, title(a.options.Package))
+	spec.DisplayName = cmp.Or(about.DisplayName, spec.DisplayName, formatTitle(a.options.Package))
 	spec.Description = cmp.Or(about.Description, spec.Description)
 	spec.Provider.Name = cmp.Or(about.Provider, spec.Provider.Name)
 	spec.Provider.URL = cmp.Or(about.ProviderURL, spec.Provider.URL)
 	spec.Maturity = cmp.Or(about.Maturity, spec.Maturity, "alpha")
 	spec.MinKubeVersion = cmp.Or(about.MinKubeVersion, spec.MinKubeVersion)
 	spec.Replaces = cmp.Or(about.Replaces, spec.Replaces)
-	spec.Keywords = orSlice(about.Keywords, spec.Keywords)
-	spec.Maintainers = orSlice(about.Maintainers, spec.Maintainers)
-	spec.Links = orSlice(about.Links, spec.Links)
+	spec.Keywords = chooseNonEmpty(about.Keywords, spec.Keywords)
+	spec.Maintainers = chooseNonEmpty(about.Maintainers, spec.Maintainers)
+	spec.Links = chooseNonEmpty(about.Links, spec.Links)
 	if about.Icon != nil {
 		spec.Icon = []operatorsv1alpha1.Icon{*about.Icon}
 	}
 	a.csv.Annotations[annotationCapabilities] = cmp.Or(about.Capabilities, a.csv.Annotations[annotationCapabilities],
 		"Basic Install")
-	a.installModes()
+	a.setInstallModes()
 }
 
 var allModes = []operatorsv1alpha1.InstallModeType{
@@ -341,13 +357,13 @@ var allModes = []operatorsv1alpha1.InstallModeType{
 	operatorsv1alpha1.InstallModeTypeMultiNamespace, operatorsv1alpha1.InstallModeTypeAllNamespaces,
 }
 
-// installModes are those of the options, or of the base, or all namespaces, which is the one that always works: OLM v1
-// knows no other, and a conversion webhook allows no other.
-func (a *assembly) installModes() {
+// setInstallModes sets the install modes of the options, or of the base, or else AllNamespaces. AllNamespaces is the
+// mode that always works: OLM v1 supports no other mode by default, and a conversion webhook requires it.
+func (a *assembler) setInstallModes() {
 	supported := a.options.About.InstallModes
 	for _, m := range supported {
 		if !slices.Contains(allModes, m) {
-			a.problem("install mode %q is none of OwnNamespace, SingleNamespace, MultiNamespace, AllNamespaces", m)
+			a.addProblem("install mode %q is none of OwnNamespace, SingleNamespace, MultiNamespace, AllNamespaces", m)
 		}
 	}
 	if len(supported) == 0 {
@@ -368,8 +384,8 @@ func (a *assembly) installModes() {
 	}
 }
 
-// title writes echo-operator as Echo Operator.
-func title(name string) string {
+// formatTitle converts echo-operator to Echo Operator.
+func formatTitle(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
 	for i, w := range words {
 		words[i] = strings.ToUpper(w[:1]) + w[1:]
@@ -377,48 +393,53 @@ func title(name string) string {
 	return strings.Join(words, " ")
 }
 
-// relateImages lists every image that the Deployments run or are told of, after those that the base lists.
-func (a *assembly) relateImages() {
+// setRelatedImages adds every image that the Deployments run or that their variables name to the related images of the
+// base. If the annotation containerImage is missing, it sets the annotation to the first added image of a container.
+func (a *assembler) setRelatedImages() {
 	spec := &a.csv.Spec
 	names, images := map[string]bool{}, map[string]bool{}
 	for _, r := range spec.RelatedImages {
 		names[r.Name], images[r.Image] = true, true
 	}
-	for _, used := range usedImages(spec.InstallStrategy.StrategySpec.DeploymentSpecs) {
+	for _, used := range listUsedImages(spec.InstallStrategy.StrategySpec.DeploymentSpecs) {
 		if used.image == "" || images[used.image] {
 			continue
 		}
 		name := used.names[0]
-		if names[name] {
+		if names[name] { // another image has the shorter name
 			name = used.names[1]
 		}
 		names[name], images[used.image] = true, true
 		spec.RelatedImages = append(spec.RelatedImages, operatorsv1alpha1.RelatedImage{Name: name, Image: used.image})
-		if used.container && a.csv.Annotations[registryv1.AnnotationContainerImage] == "" {
-			a.csv.Annotations[registryv1.AnnotationContainerImage] = used.image
+		if used.container && a.csv.Annotations[bundles.AnnotationContainerImage] == "" {
+			a.csv.Annotations[bundles.AnnotationContainerImage] = used.image
 		}
 	}
 }
 
-// imageUse is an image with the names it may have, the shorter one first.
+// imageUse is an image with its two possible names, the shorter one first. container is true if a container runs the
+// image, and false if a variable names it.
 type imageUse struct {
 	image     string
 	names     [2]string
 	container bool
 }
 
-func usedImages(deployments []operatorsv1alpha1.StrategyDeploymentSpec) []imageUse {
+// listUsedImages returns the images of containers, and of variables that begin with RELATED_IMAGE_. For each
+// Deployment, the images of containers come first.
+func listUsedImages(deployments []operatorsv1alpha1.StrategyDeploymentSpec) []imageUse {
 	var out []imageUse
 	for _, d := range deployments {
 		pod := d.Spec.Template.Spec
 		for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
-			out = append(out, imageUse{c.Image, [2]string{c.Name, d.Name + "-" + c.Name}, true})
+			names := [2]string{c.Name, d.Name + "-" + c.Name}
+			out = append(out, imageUse{image: c.Image, names: names, container: true})
 		}
 		for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
 			for _, e := range c.Env {
-				if name, ok := strings.CutPrefix(e.Name, registryv1.RelatedImagePrefix); ok {
+				if name, ok := strings.CutPrefix(e.Name, bundles.RelatedImagePrefix); ok {
 					name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-					out = append(out, imageUse{e.Value, [2]string{name, d.Name + "-" + name}, false})
+					out = append(out, imageUse{image: e.Value, names: [2]string{name, d.Name + "-" + name}})
 				}
 			}
 		}
@@ -426,5 +447,5 @@ func usedImages(deployments []operatorsv1alpha1.StrategyDeploymentSpec) []imageU
 	return out
 }
 
-// sortedKeys is for what must come out in one order.
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+// sortKeys returns the sorted keys of a map, for output that must have a fixed order.
+func sortKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

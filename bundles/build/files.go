@@ -23,10 +23,10 @@ type Files map[string][]byte
 
 const annotationsFile = bundles.MetadataDir + "/annotations.yaml"
 
-// ReadFiles reads the files of a bundle folder that exists, hidden ones excepted. Errors are ErrInput, or those of the
-// file system.
+// ReadFiles reads the files of an existing bundle folder, without hidden files. Errors match ErrInput, or are errors of
+// the file system.
 func ReadFiles(fsys fs.FS) (Files, error) {
-	files, left := Files{}, int64(bundles.MaxBytes)
+	files, remaining := Files{}, int64(bundles.MaxBytes)
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -39,14 +39,14 @@ func ReadFiles(fsys fs.FS) (Files, error) {
 		case d.IsDir():
 			return nil
 		case !d.Type().IsRegular():
-			return input("%s is a link or a device: a bundle has files only", name)
+			return newInputError("%s is a link or a device: a bundle has files only", name)
 		}
 		info, err := d.Info()
 		if err != nil {
 			return fmt.Errorf("read folder: %w", err)
 		}
-		if left -= info.Size(); left < 0 {
-			return input("the folder has more than %d MiB; OLM installs bundles of about 1 MiB, compressed",
+		if remaining -= info.Size(); remaining < 0 {
+			return newInputError("the folder has more than %d MiB; OLM installs bundles of about 1 MiB, compressed",
 				bundles.MaxBytes>>20)
 		}
 		files[name], err = fs.ReadFile(fsys, name)
@@ -58,8 +58,8 @@ func ReadFiles(fsys fs.FS) (Files, error) {
 	return files, err
 }
 
-// Reuse is the bundle in a folder as it is. It is held to the same rules as one that was assembled. Errors are
-// ErrInput, or those of the file system.
+// Reuse returns an existing bundle folder as a result, unchanged. It applies the same validation as Assemble. Errors
+// match ErrInput, or are errors of the file system.
 func Reuse(fsys fs.FS) (*Result, error) {
 	files, err := ReadFiles(fsys)
 	if err != nil {
@@ -67,21 +67,22 @@ func Reuse(fsys fs.FS) (*Result, error) {
 	}
 	b, err := bundles.Read(fsys)
 	if errors.Is(err, bundles.ErrNotBundle) || errors.Is(err, bundles.ErrTooLarge) {
-		return nil, input("%v", err)
+		return nil, newInputError("%v", err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	r := &Result{Name: b.Name, Package: b.Package, Version: b.Version.String(), Files: files}
-	return r, r.checkBundle(b)
+	return r, r.validateBundle(b)
 }
 
-func input(format string, args ...any) error {
+// newInputError returns an InputError with one problem.
+func newInputError(format string, args ...any) error {
 	return &InputError{[]string{fmt.Sprintf(format, args...)}}
 }
 
-// files writes everything down.
-func (a *assembly) files() (Files, error) {
+// encodeFiles returns all files of the bundle.
+func (a *assembler) encodeFiles() (Files, error) {
 	csv, err := toUnstructured(a.csv)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", kindCSV, err)
@@ -114,9 +115,10 @@ func (a *assembly) files() (Files, error) {
 	for name, text := range a.options.Metadata {
 		out[path.Join(bundles.MetadataDir, name)] = text
 	}
-	return out, out.put(annotationsFile, map[string]any{"annotations": a.annotations()})
+	return out, out.put(annotationsFile, map[string]any{"annotations": a.listAnnotations()})
 }
 
+// toUnstructured converts an API object to an unstructured object.
 func toUnstructured(v any) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -130,7 +132,7 @@ func toUnstructured(v any) (*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// prune removes creation times that are null, which Go types leave in pod templates.
+// prune removes creationTimestamp fields that are null. Go types write them into pod templates.
 func prune(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -147,14 +149,15 @@ func prune(v any) {
 	}
 }
 
-var unsafe = regexp.MustCompile(`[^a-z0-9._-]+`)
+var unsafeCharacters = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// putObject adds a manifest under a name that is safe on every file system.
+// putObject adds a manifest, and changes the name so that it is safe on every file system and not used yet. It removes
+// the namespace and the status from the object.
 func (f Files) putObject(name string, o object) error {
 	o.SetNamespace("")
 	delete(o.Object, "status")
 	prune(o.Object)
-	name = strings.TrimLeft(unsafe.ReplaceAllString(strings.ToLower(name), "-"), ".-")
+	name = strings.TrimLeft(unsafeCharacters.ReplaceAllString(strings.ToLower(name), "-"), ".-")
 	base, file := strings.TrimSuffix(name, ".yaml"), path.Join(bundles.ManifestsDir, name)
 	for i := 2; f[file] != nil; i++ {
 		file = path.Join(bundles.ManifestsDir, fmt.Sprintf("%s-%d.yaml", base, i))
@@ -162,6 +165,7 @@ func (f Files) putObject(name string, o object) error {
 	return f.put(file, o.Object)
 }
 
+// put adds a file with a value as YAML.
 func (f Files) put(name string, v any) error {
 	text, err := yaml.Marshal(v)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/bellwether-dev/bellwether/bundles/build"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 func FuzzReadPackageManifests(f *testing.F) {

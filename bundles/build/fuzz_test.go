@@ -15,14 +15,13 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/build"
-	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
-// FuzzAssemble makes bundles of what may be manifests: an ErrInput, or a bundle that package bundles reads, whose files
-// stay where they belong, that is the same twice, and that can be pinned.
+// FuzzAssemble builds bundles from random manifests. The result is an ErrInput, or a bundle that package bundles can
+// read, whose files stay in their folder, that is the same in a second run, and that can be pinned.
 func FuzzAssemble(f *testing.F) {
-	objects, err := kustomize.Build("testdata/kustomize")
+	objects, err := build.BuildKustomization("testdata/kustomize")
 	if err != nil {
 		f.Fatal(err)
 	}

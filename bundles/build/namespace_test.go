@@ -27,7 +27,7 @@ func bindingOf(kind, role, subject string) string {
 		subject + "}]\n"
 }
 
-// Objects without a namespace are where the Deployments are, and so is what their bindings name.
+// Objects without a namespace, and the accounts that their bindings name, are in the namespace of the Deployments.
 func TestManifestsWithoutNamespace(t *testing.T) {
 	const (
 		mine   = "{kind: ServiceAccount, name: sa, namespace: ns}"
@@ -120,7 +120,7 @@ func grantedTo(t *testing.T, r *build.Result) []string {
 	return out
 }
 
-// Every Pod of a namespace that names no account has the rights of the account default.
+// Every Pod that names no account has the rights of the account default.
 func TestDefaultAccount(t *testing.T) {
 	const asDefault = "the service account default has permissions of the ClusterServiceVersion"
 	withoutAccount := strings.ReplaceAll(deployment, "serviceAccountName: sa, ", "")
@@ -156,7 +156,7 @@ func TestDefaultAccount(t *testing.T) {
 	}
 }
 
-// OLM tells the operator what to watch by an annotation. The author is told what is not used any more.
+// OLM sets the namespaces to watch in an annotation. The author gets a message about the old setting.
 func TestWatchNamespace(t *testing.T) {
 	const replaced = "Deployment manager (in.yaml, line 1): container manager gets WATCH_NAMESPACE from OLM's " +
 		"annotation olm.targetNamespaces, which is empty for all namespaces; in the manifests it is "
@@ -186,7 +186,7 @@ func TestWatchNamespace(t *testing.T) {
 	}
 }
 
-// Pods that need an object which nobody makes do not start.
+// Pods that need an object which no program creates do not start.
 func TestMissingObjects(t *testing.T) {
 	needing := func(container, volumes string) string {
 		return strings.Replace(deployment, `containers: [{name: manager, image: "example.com/m:1"}]`,
@@ -251,7 +251,7 @@ func TestMissingObjects(t *testing.T) {
 	}
 }
 
-// Without a Deployment, the install strategy of the base stays, and so do the rights of others.
+// Without a Deployment, the install strategy of the base stays, and so do the rights of other accounts.
 func TestRightsBesideBase(t *testing.T) {
 	const installed = `apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion

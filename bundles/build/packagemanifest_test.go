@@ -64,8 +64,8 @@ func TestPackageManifests(t *testing.T) {
 		"the folder of a version are manifests"}, r.Warnings); diff != "" {
 		t.Error(diff)
 	}
-	if r.Account[1].Object != "ConfigMap settings (1.2.0/settings.yaml, line 1)" {
-		t.Errorf("the account names no file of the user: %+v", r.Account)
+	if r.Placements[1].Object != "ConfigMap settings (1.2.0/settings.yaml, line 1)" {
+		t.Errorf("the account names no file of the user: %+v", r.Placements)
 	}
 	for version, want := range map[string][]string{"1.2.0": {"stable"}, "1.1.0": {"stable", "beta"},
 		"1.0.0": {"stable"}} {
@@ -123,7 +123,7 @@ func TestPackageManifestsThatCannotBeConverted(t *testing.T) {
 			}
 		})
 	}
-	// The size of a bundle is bounded, and not that of all versions together.
+	// The size of each bundle is limited, but not the total size of all versions.
 	large := packaged()
 	for _, version := range []string{"0.9.0", "1.0.0", "1.1.0"} {
 		large[version+"/large.yaml"] = &fstest.MapFile{Data: bytes.Repeat([]byte("# large\n"), 2<<20)}

@@ -19,38 +19,41 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// permissions are what OLM grants to the operator's accounts, by the account's name, and the RBAC manifests that are
-// left.
+// permissions are the rules that OLM grants to the operator's accounts, by the name of the account, and the roles whose
+// rules these are.
 type permissions struct {
+	// namespaced are rules that apply in a namespace, and cluster are rules that apply in the whole cluster.
 	namespaced, cluster map[string][]rbacv1.PolicyRule
-	// absorbed are roles that are in the CSV now; kept are those that a remaining binding needs all the same.
+	// absorbed are roles whose rules are in the CSV; kept are roles that must also stay because a remaining binding
+	// needs them.
 	absorbed, kept map[roleKey]bool
-	// renamed are roles that exist under other names only; bindable are those that exist under both.
+	// renamed are roles that exist only under OLM's names; bindable are roles that also exist under their own names.
 	renamed, bindable []string
 }
 
+// roleKey identifies a Role or a ClusterRole.
 type roleKey struct{ kind, name string }
 
-// permit turns the roles that are bound to the operator's accounts into permissions of the CSV, as OLM makes these
-// accounts, their roles and bindings itself. What is bound to anybody else stays a manifest.
-func (a *assembly) permit() {
+// grantPermissions converts the roles that are bound to the operator's accounts to permissions of the CSV, because OLM
+// creates these accounts, their roles and their bindings. Bindings of other subjects stay manifests.
+func (a *assembler) grantPermissions() {
 	p := &a.permissions
 	p.namespaced, p.cluster = map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
 	p.absorbed, p.kept = map[roleKey]bool{}, map[roleKey]bool{}
-	accounts := a.accounts()
-	for _, b := range a.bindings() {
-		into := p.cluster
+	accounts := a.listAccounts()
+	for _, b := range a.listBindings() {
+		granted := p.cluster
 		if b.GetKind() == kindRoleBinding {
-			into = p.namespaced
+			granted = p.namespaced
 		}
-		a.keepBinding(b.object, a.bind(b, accounts, into), accounts)
+		a.keepBinding(b.object, a.grantRole(b, accounts, granted), accounts)
 	}
-	binds := p.mayBind()
+	operatorBinds := p.canBind()
 	for _, r := range a.objects.roles {
-		a.keepRole(r.object, kindRole, binds)
+		a.keepRole(r.object, kindRole, operatorBinds)
 	}
 	for _, r := range a.objects.clusterRoles {
-		a.keepRole(r.object, kindClusterRole, binds)
+		a.keepRole(r.object, kindClusterRole, operatorBinds)
 	}
 	a.warnAboutNames()
 	a.warnAboutDefaultAccount()
@@ -64,8 +67,8 @@ type binding struct {
 	subjects []rbacv1.Subject
 }
 
-// bindings are the RoleBindings, and then the ClusterRoleBindings.
-func (a *assembly) bindings() []binding {
+// listBindings returns the RoleBindings, followed by the ClusterRoleBindings.
+func (a *assembler) listBindings() []binding {
 	var out []binding
 	for _, b := range a.objects.roleBindings {
 		out = append(out, binding{b.object, b.value.RoleRef, b.value.Subjects})
@@ -76,31 +79,31 @@ func (a *assembly) bindings() []binding {
 	return out
 }
 
-// accounts are those that OLM makes: the operator's, and further ones that bindings name in the author's namespace. A
-// binding in the bundle would name that namespace on every cluster, whereas OLM makes the accounts of permissions where
-// the operator is.
-func (a *assembly) accounts() map[string]bool {
-	out := a.ownAccounts()
+// listAccounts returns the accounts that OLM creates: the operator's own accounts, and accounts that bindings name in
+// the namespace of the operator. A binding in the bundle would name the same namespace on every cluster, but OLM
+// creates accounts of permissions in the operator's namespace.
+func (a *assembler) listAccounts() map[string]bool {
+	out := a.listOwnAccounts()
 	if len(a.objects.deployments) == 0 {
 		return out // the install strategy of the base stays as it is
 	}
-	further := []string{bundles.DefaultAccount} // which every namespace has
+	candidates := []string{bundles.DefaultAccount} // exists in every namespace
 	for _, o := range a.objects.accounts {
-		further = append(further, o.GetName())
+		candidates = append(candidates, o.GetName())
 	}
-	for _, name := range further {
-		if a.isBoundHere(name) {
+	for _, name := range candidates {
+		if a.isBoundInNamespace(name) {
 			out[name] = true
 		}
 	}
 	return out
 }
 
-// ownAccounts are those that Deployments run as, and those of Options.ServiceAccounts.
-func (a *assembly) ownAccounts() map[string]bool {
+// listOwnAccounts returns the accounts that Deployments run as, and those of Options.ServiceAccounts.
+func (a *assembler) listOwnAccounts() map[string]bool {
 	out := map[string]bool{}
 	for _, d := range a.objects.deployments {
-		out[bundles.AccountOf(d.value.Spec.Template.Spec)] = true
+		out[bundles.ReadServiceAccount(d.value.Spec.Template.Spec)] = true
 	}
 	for _, name := range a.options.ServiceAccounts {
 		out[name] = true
@@ -108,27 +111,30 @@ func (a *assembly) ownAccounts() map[string]bool {
 	return out
 }
 
-// isBoundHere says whether a binding grants rules to an account in the namespace of the operator.
-func (a *assembly) isBoundHere(account string) bool {
-	return slices.ContainsFunc(a.bindings(), func(b binding) bool {
-		rules, _ := a.rules(roleKey{b.ref.Kind, b.ref.Name})
+// isBoundInNamespace reports whether a binding grants rules to an account in the operator's namespace.
+func (a *assembler) isBoundInNamespace(account string) bool {
+	return slices.ContainsFunc(a.listBindings(), func(b binding) bool {
+		rules, _ := a.findRules(roleKey{b.ref.Kind, b.ref.Name})
 		return len(rules) > 0 && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool {
-			return s.Kind == kindServiceAccount && s.Name == account && a.isHere(s.Namespace)
+			return s.Kind == kindServiceAccount && s.Name == account && a.isInNamespace(s.Namespace)
 		})
 	})
 }
 
-// bind grants a role to those subjects of a binding that are accounts of the operator, and returns the others.
-func (a *assembly) bind(b binding, accounts map[string]bool, into map[string][]rbacv1.PolicyRule) []rbacv1.Subject {
-	mine := func(s rbacv1.Subject) bool {
-		return s.Kind == kindServiceAccount && accounts[s.Name] && a.isHere(s.Namespace)
+// grantRole adds the rules of a bound role to granted, the permissions of those subjects that are accounts of the
+// operator, and records that the role is absorbed. It returns the other subjects; these need the role too, so it is
+// also kept. If the rules are not known, it grants nothing and returns all subjects.
+func (a *assembler) grantRole(b binding, accounts map[string]bool,
+	granted map[string][]rbacv1.PolicyRule) []rbacv1.Subject {
+	isOwn := func(s rbacv1.Subject) bool {
+		return s.Kind == kindServiceAccount && accounts[s.Name] && a.isInNamespace(s.Namespace)
 	}
 	key := roleKey{b.ref.Kind, b.ref.Name}
-	rules, known := a.rules(key)
-	own := slices.IndexFunc(b.subjects, mine)
-	if own < 0 || !known {
-		if own >= 0 {
-			a.warnAboutUnknownRole(b, b.subjects[own])
+	rules, isKnown := a.findRules(key)
+	ownIndex := slices.IndexFunc(b.subjects, isOwn)
+	if ownIndex < 0 || !isKnown {
+		if ownIndex >= 0 {
+			a.warnAboutUnknownRole(b, b.subjects[ownIndex])
 		}
 		a.permissions.kept[key] = true
 		return b.subjects
@@ -137,34 +143,34 @@ func (a *assembly) bind(b binding, accounts map[string]bool, into map[string][]r
 		a.warnAboutAggregation(key)
 	}
 	a.permissions.absorbed[key] = true
-	var others []rbacv1.Subject
+	var otherSubjects []rbacv1.Subject
 	for _, s := range b.subjects {
-		if !mine(s) {
-			others = append(others, s)
+		if !isOwn(s) {
+			otherSubjects = append(otherSubjects, s)
 			continue
 		}
-		into[s.Name] = appendRules(into[s.Name], rules, b.GetKind() == kindRoleBinding)
+		granted[s.Name] = appendRules(granted[s.Name], rules, b.GetKind() == kindRoleBinding)
 	}
-	if len(others) > 0 {
+	if len(otherSubjects) > 0 {
 		a.permissions.kept[key] = true
 	}
-	return others
+	return otherSubjects
 }
 
-// warnAboutUnknownRole tells that a binding of one of the operator's accounts stays, and where it works.
-func (a *assembly) warnAboutUnknownRole(b binding, account rbacv1.Subject) {
-	where := ""
+// warnAboutUnknownRole warns that the binding of an account of the operator stays a manifest, and where it works.
+func (a *assembler) warnAboutUnknownRole(b binding, account rbacv1.Subject) {
+	place := ""
 	if b.GetKind() != kindRoleBinding {
-		where = fmt.Sprintf(". It works only where the operator is installed into namespace %q",
+		place = fmt.Sprintf(". It works only where the operator is installed into namespace %q",
 			cmp.Or(account.Namespace, a.namespace))
 	}
 	a.warn("%v stays a manifest: it binds %s %s, whose rules are not among the manifests, so they cannot be in the "+
-		"ClusterServiceVersion%s", b.object, b.ref.Kind, b.ref.Name, where)
+		"ClusterServiceVersion%s", b.object, b.ref.Kind, b.ref.Name, place)
 }
 
-// rules of a role among the manifests. A cluster writes those of an aggregated one: they are those of the roles among
-// the manifests that it selects, and not known where it selects none.
-func (a *assembly) rules(key roleKey) ([]rbacv1.PolicyRule, bool) {
+// findRules returns the rules of a role among the manifests, and whether they are known. The rules of an aggregated
+// role are the rules of the selected roles among the manifests; they are unknown if no role is selected.
+func (a *assembler) findRules(key roleKey) ([]rbacv1.PolicyRule, bool) {
 	for _, r := range a.objects.roles {
 		if key == (roleKey{kindRole, r.GetName()}) {
 			return r.value.Rules, true
@@ -175,33 +181,35 @@ func (a *assembly) rules(key roleKey) ([]rbacv1.PolicyRule, bool) {
 			if r.value.AggregationRule == nil {
 				return r.value.Rules, true
 			}
-			rules, from := a.aggregatedRules(r.value.AggregationRule)
-			return rules, len(from) > 0
+			rules, roleNames := a.collectAggregatedRules(r.value.AggregationRule)
+			return rules, len(roleNames) > 0
 		}
 	}
 	return nil, false
 }
 
-// warnAboutAggregation says whose rules an aggregated role has in the bundle.
-func (a *assembly) warnAboutAggregation(key roleKey) {
+// warnAboutAggregation warns that only the rules of roles among the manifests are granted, if a role is aggregated.
+func (a *assembler) warnAboutAggregation(key roleKey) {
 	for _, r := range a.objects.clusterRoles {
 		if key != (roleKey{kindClusterRole, r.GetName()}) || r.value.AggregationRule == nil {
 			continue
 		}
-		_, from := a.aggregatedRules(r.value.AggregationRule)
+		_, roleNames := a.collectAggregatedRules(r.value.AggregationRule)
 		a.warn("%v is aggregated: the rules of %s are in the ClusterServiceVersion; what other roles of a cluster "+
-			"would add is not granted", r.object, strings.Join(from, ", "))
+			"would add is not granted", r.object, strings.Join(roleNames, ", "))
 	}
 }
 
-// aggregatedRules are the rules of the roles that an aggregation selects among the manifests, and the names of those
-// roles. A selected role that is aggregated itself has rules of its own only once the cluster wrote them.
-func (a *assembly) aggregatedRules(rule *rbacv1.AggregationRule) (rules []rbacv1.PolicyRule, from []string) {
+// collectAggregatedRules returns the rules of the roles among the manifests that an aggregation selects, and the names
+// of these roles. If a selected role is itself aggregated, its selectors are followed, because its own rules are empty
+// in manifests.
+func (a *assembler) collectAggregatedRules(rule *rbacv1.AggregationRule) (rules []rbacv1.PolicyRule,
+	roleNames []string) {
 	visited := map[string]bool{}
 	var add func(*rbacv1.AggregationRule)
 	add = func(rule *rbacv1.AggregationRule) {
 		for _, r := range a.objects.clusterRoles {
-			if visited[r.GetName()] || !selects(rule, r.GetLabels()) {
+			if visited[r.GetName()] || !matchesAggregation(rule, r.GetLabels()) {
 				continue
 			}
 			visited[r.GetName()] = true
@@ -209,30 +217,29 @@ func (a *assembly) aggregatedRules(rule *rbacv1.AggregationRule) (rules []rbacv1
 				add(r.value.AggregationRule)
 				continue
 			}
-			rules, from = appendRules(rules, r.value.Rules, false), append(from, r.GetName())
+			rules, roleNames = appendRules(rules, r.value.Rules, false), append(roleNames, r.GetName())
 		}
 	}
 	add(rule)
-	return rules, from
+	return rules, roleNames
 }
 
-// selects says whether an aggregation takes in a role with these labels. A selector that cannot be read takes in none.
-func selects(rule *rbacv1.AggregationRule, roleLabels map[string]string) bool {
+// matchesAggregation reports whether an aggregation selects a role with these labels. An invalid selector selects none.
+func matchesAggregation(rule *rbacv1.AggregationRule, roleLabels map[string]string) bool {
 	return slices.ContainsFunc(rule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
 		selector, err := metav1.LabelSelectorAsSelector(&s)
 		return err == nil && selector.Matches(labels.Set(roleLabels))
 	})
 }
 
-// appendRules adds the rules that are not there yet. In a namespace, rules about URLs grant nothing, and the Role that
-// OLM would make of them is refused.
+// appendRules adds the rules that are not in the list yet. If namespaced is true, it skips rules about URLs: they grant
+// nothing in a namespace, and the API server would refuse OLM's Role for them.
 func appendRules(to, rules []rbacv1.PolicyRule, namespaced bool) []rbacv1.PolicyRule {
 	for _, r := range rules {
-		there := slices.ContainsFunc(to, func(have rbacv1.PolicyRule) bool {
-			return equality.Semantic.DeepEqual(have,
-				r)
-		})
-		if there || namespaced && len(r.NonResourceURLs) > 0 {
+		exists := slices.ContainsFunc(to,
+			func(have rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(have, r) })
+		isSkippedURL := namespaced && len(r.NonResourceURLs) > 0
+		if exists || isSkippedURL {
 			continue
 		}
 		to = append(to, r)
@@ -240,8 +247,10 @@ func appendRules(to, rules []rbacv1.PolicyRule, namespaced bool) []rbacv1.Policy
 	return to
 }
 
-// keepBinding keeps a binding for those subjects that are not the operator's.
-func (a *assembly) keepBinding(o object, subjects []rbacv1.Subject, accounts map[string]bool) {
+// keepBinding keeps a binding as a manifest for the given subjects, which grantRole did not grant the rules to. Without
+// subjects, it records that OLM creates the binding. It removes the operator's namespace from the service accounts of a
+// RoleBinding, because this namespace is chosen at the installation.
+func (a *assembler) keepBinding(o object, subjects []rbacv1.Subject, accounts map[string]bool) {
 	if len(subjects) == 0 {
 		a.record(o, becomesBinding)
 		return
@@ -249,8 +258,9 @@ func (a *assembly) keepBinding(o object, subjects []rbacv1.Subject, accounts map
 	for i, s := range subjects {
 		switch {
 		case s.Kind != kindServiceAccount || s.Namespace == "" || s.Namespace != a.namespace:
+			// Only the operator's namespace differs between clusters.
 		case o.GetKind() == kindRoleBinding:
-			subjects[i].Namespace = "" // then it is that of the binding
+			subjects[i].Namespace = "" // empty means the namespace of the binding
 		case !accounts[s.Name]:
 			a.warn("%v stays a manifest: it names service account %s, which is not among the manifests, in namespace "+
 				"%s. It works only where the operator is installed into that one", o, s.Name, s.Namespace)
@@ -271,9 +281,10 @@ func (a *assembly) keepBinding(o object, subjects []rbacv1.Subject, accounts map
 	a.objects.manifests = append(a.objects.manifests, o)
 }
 
-// keepRole keeps a role that some binding needs under its name: one that remains in the bundle, or one that the
-// operator makes when it runs.
-func (a *assembly) keepRole(o object, kind string, operatorBinds bool) {
+// keepRole keeps a role as a manifest if a binding needs it under its name: a binding that remains in the bundle, or a
+// binding that the operator can create at run time. It also keeps a role that no account of the operator has. Other
+// roles become permissions only.
+func (a *assembler) keepRole(o object, kind string, operatorBinds bool) {
 	key := roleKey{kind, o.GetName()}
 	switch {
 	case !a.permissions.absorbed[key]:
@@ -291,13 +302,13 @@ func (a *assembly) keepRole(o object, kind string, operatorBinds bool) {
 	a.objects.manifests = append(a.objects.manifests, o)
 }
 
-// mayBind reports whether the operator may make bindings, and so may bind any role by its name when it runs.
-func (p *permissions) mayBind() bool {
+// canBind reports whether the operator can create bindings, and so can bind any role by its name at run time.
+func (p *permissions) canBind() bool {
 	for _, rules := range slices.Concat(slices.Collect(maps.Values(p.namespaced)),
 		slices.Collect(maps.Values(p.cluster))) {
 		for _, r := range rules {
-			if names(r.APIGroups, rbacv1.GroupName) && names(r.Resources, "rolebindings", "clusterrolebindings") &&
-				names(r.Verbs, "create", "update", "patch") {
+			if hasAny(r.APIGroups, rbacv1.GroupName) && hasAny(r.Resources, "rolebindings", "clusterrolebindings") &&
+				hasAny(r.Verbs, "create", "update", "patch") {
 				return true
 			}
 		}
@@ -305,14 +316,15 @@ func (p *permissions) mayBind() bool {
 	return false
 }
 
-// names reports whether a list of a rule has one of the values, or the wildcard.
-func names(list []string, values ...string) bool {
+// hasAny reports whether a list of a rule has one of the values, or the wildcard.
+func hasAny(list []string, values ...string) bool {
 	return slices.ContainsFunc(list,
 		func(s string) bool { return s == rbacv1.ResourceAll || slices.Contains(values, s) })
 }
 
-// warnAboutNames tells which roles are not found under their name once the bundle is installed, and which are.
-func (a *assembly) warnAboutNames() {
+// warnAboutNames warns about roles that exist only under OLM's names, and about roles that exist also under their
+// own names.
+func (a *assembler) warnAboutNames() {
 	p := &a.permissions
 	if len(p.bindable) > 0 {
 		a.warn("also kept as manifests besides the permissions, since the operator may make bindings and could bind "+
@@ -324,26 +336,28 @@ func (a *assembly) warnAboutNames() {
 	}
 }
 
-// warnAboutDefaultAccount tells that others have the permissions too. OLM makes the ClusterServiceVersion an owner of
-// the account (EnsureServiceAccount in pkg/controller/operators/catalog/step_ensurer.go of OLM v0.46).
-func (a *assembly) warnAboutDefaultAccount() {
+// warnAboutDefaultAccount warns that other Pods also get the permissions of the account "default", and that it is
+// deleted with the operator: OLM makes the ClusterServiceVersion an owner of the account (EnsureServiceAccount in
+// pkg/controller/operators/catalog/step_ensurer.go of OLM v0.46).
+func (a *assembler) warnAboutDefaultAccount() {
 	const account = bundles.DefaultAccount
 	if len(a.permissions.namespaced[account])+len(a.permissions.cluster[account]) == 0 {
 		return
 	}
-	because := "a binding names it"
+	reason := "a binding names it"
 	for _, d := range a.objects.deployments {
-		if bundles.AccountOf(d.value.Spec.Template.Spec) == account {
-			because = fmt.Sprintf("%v runs as it", d)
+		if bundles.ReadServiceAccount(d.value.Spec.Template.Spec) == account {
+			reason = fmt.Sprintf("%v runs as it", d)
 		}
 	}
 	a.warn("the service account default has permissions of the ClusterServiceVersion: %s. Every Pod of the namespace "+
 		"that names no account has them too, and the account is deleted with the operator. Use an account of the "+
-		"operator's own (serviceAccountName)", because)
+		"operator's own (serviceAccountName)", reason)
 }
 
-// placeAccounts drops the accounts that OLM makes.
-func (a *assembly) placeAccounts(accounts map[string]bool) {
+// placeAccounts drops the accounts that OLM creates, and keeps other accounts as manifests. It warns about annotations
+// and pull secrets of a dropped account.
+func (a *assembler) placeAccounts(accounts map[string]bool) {
 	for _, o := range a.objects.accounts {
 		if !accounts[o.GetName()] {
 			a.objects.manifests = append(a.objects.manifests, o)
@@ -357,13 +371,13 @@ func (a *assembly) placeAccounts(accounts map[string]bool) {
 	}
 }
 
-// withoutRules are permissions without a rule for accounts of Deployments to which nothing is granted: OLM makes the
-// accounts that permissions name and no others, and a bundle must not bring an account that a Deployment has.
-func (a *assembly) withoutRules() []operatorsv1alpha1.StrategyDeploymentPermissions {
+// listEmptyPermissions returns permissions without rules for the accounts of Deployments that have no permissions. OLM
+// creates only accounts that permissions name, and a bundle must not contain the account of a Deployment.
+func (a *assembler) listEmptyPermissions() []operatorsv1alpha1.StrategyDeploymentPermissions {
 	var out []operatorsv1alpha1.StrategyDeploymentPermissions
 	done := map[string]bool{bundles.DefaultAccount: true}
 	for _, d := range a.objects.deployments {
-		account := bundles.AccountOf(d.value.Spec.Template.Spec)
+		account := bundles.ReadServiceAccount(d.value.Spec.Template.Spec)
 		if done[account] || len(a.permissions.namespaced[account])+len(a.permissions.cluster[account]) > 0 {
 			continue
 		}
@@ -378,8 +392,8 @@ func (a *assembly) withoutRules() []operatorsv1alpha1.StrategyDeploymentPermissi
 	return out
 }
 
-// grants are permissions as the CSV has them, ordered by account.
-func grants(from map[string][]rbacv1.PolicyRule) []operatorsv1alpha1.StrategyDeploymentPermissions {
+// toPermissions converts rules by account to permissions of the CSV, ordered by account.
+func toPermissions(from map[string][]rbacv1.PolicyRule) []operatorsv1alpha1.StrategyDeploymentPermissions {
 	var out []operatorsv1alpha1.StrategyDeploymentPermissions
 	for _, account := range slices.Sorted(maps.Keys(from)) {
 		if len(from[account]) > 0 {

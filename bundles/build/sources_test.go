@@ -23,8 +23,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/build"
-	"github.com/bellwether-dev/bellwether/bundles/build/helmchart"
-	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 )
 
@@ -34,13 +32,13 @@ const (
 	slothModule    = "github.com/slok/sloth"
 )
 
-// realSource is what somebody installs an operator from, and the bundle of it.
+// realSource is published input for an operator, and its bundle.
 type realSource struct {
 	objects []*unstructured.Unstructured
 	bundle  *build.Result
 }
 
-// ofSources builds a bundle, and reads the same input without the code that is tested.
+// ofSources builds a bundle, and reads the same input without the tested code.
 func ofSources(t *testing.T, sources []build.Source, o build.Options) realSource {
 	t.Helper()
 	r, err := build.Assemble(sources, o)
@@ -94,7 +92,7 @@ func ofKustomization(o build.Options, module, path string) func(*testing.T) real
 		if module != "" {
 			dir = filepath.Join(bundletest.Module(t, module), path)
 		}
-		sources, err := kustomize.Build(dir)
+		sources, err := build.BuildKustomization(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,15 +106,15 @@ func ofChart(o build.Options, module, path string) func(*testing.T) realSource {
 		if module != "" {
 			dir = filepath.Join(bundletest.Module(t, module), path)
 		}
-		chart, err := helmchart.ReadDir(os.DirFS(dir))
+		chart, err := build.ReadChartDir(os.DirFS(dir))
 		if err != nil {
 			t.Fatal(err)
 		}
-		rendered, err := chart.Render(helmchart.Options{})
+		rendered, err := chart.Render(build.ChartOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ofSources(t, rendered.Sources, o.Or(chart.Defaults()))
+		return ofSources(t, rendered.Sources, o.FillDefaults(chart.Defaults()))
 	}
 }
 
@@ -179,12 +177,12 @@ func realSources() map[string]func(*testing.T) realSource {
 			out[filepath.Base(path)+" "+version] = ofPackage(module, path, version)
 		}
 	}
-	// Its package manifest names no channel of it.
+	// The package manifest names no channel with this version.
 	out["etcd 0.9.4"] = ofPackage(registryModule, "pkg/lib/bundle/testdata/etcd", "0.9.4", "alpha")
 	return out
 }
 
-// TestNothingGetsLost compares input and output, object by object: what the account says became of each is true.
+// TestNothingGetsLost compares input and output, object by object, and checks that the account is true.
 func TestNothingGetsLost(t *testing.T) {
 	all := realSources()
 	if len(all) < 20 {
@@ -198,12 +196,12 @@ func TestNothingGetsLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			account := map[string]string{}
-			for _, p := range s.bundle.Account {
+			for _, p := range s.bundle.Placements {
 				what, _, _ := strings.Cut(p.Object, " (")
 				account[what] = p.Becomes
 			}
-			if len(s.objects) == 0 || len(s.bundle.Account) != len(s.objects) {
-				t.Errorf("the input has %d objects, the account %d", len(s.objects), len(s.bundle.Account))
+			if len(s.objects) == 0 || len(s.bundle.Placements) != len(s.objects) {
+				t.Errorf("the input has %d objects, the account %d", len(s.objects), len(s.bundle.Placements))
 			}
 			for _, o := range s.objects {
 				what := o.GetKind() + " " + o.GetName()
@@ -220,7 +218,7 @@ func TestNothingGetsLost(t *testing.T) {
 	}
 }
 
-// untrue says what is wrong with the claim that an object became something.
+// untrue returns the reason why the recorded result of an object is wrong.
 func untrue(r *build.Result, b *bundles.Bundle, o *unstructured.Unstructured, becomes string) []string {
 	spec := b.CSV.Spec
 	strategy := spec.InstallStrategy.StrategySpec

@@ -19,38 +19,39 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// webhook is what the three kinds of webhooks have in common: who answers, and what OLM cannot say.
+// webhook contains the common data of the three types of webhooks: the server, and fields that OLM does not support.
 type webhook struct {
 	object
 	name    string
 	url     *string
 	service *serviceReference
-	// selector and conditions are what the author said about when it is called.
+	// selector and conditions restrict the requests that the webhook is called for.
 	selector   *metav1.LabelSelector
 	conditions []admissionregistrationv1.MatchCondition
 }
 
+// serviceReference is the Service that serves a webhook.
 type serviceReference struct {
 	name string
 	path *string
 	port int32
 }
 
-// hookUp turns webhook configurations and conversion webhooks into definitions of the CSV, for OLM makes their
-// Services, certificates and configurations. Without any, those of the base stay.
-func (a *assembly) hookUp() {
+// setWebhooks converts webhook configurations and conversion webhooks to definitions of the CSV, because OLM creates
+// their Services, certificates and configurations. If there are none, the definitions of the base stay.
+func (a *assembler) setWebhooks() {
 	var out []operatorsv1alpha1.WebhookDescription
 	for _, c := range a.objects.validating {
 		for _, w := range c.value.Webhooks {
-			out = append(out, a.validatingWebhook(c.object, w))
+			out = append(out, a.convertValidatingWebhook(c.object, w))
 		}
 	}
 	for _, c := range a.objects.mutating {
 		for _, w := range c.value.Webhooks {
-			out = append(out, a.mutatingWebhook(c.object, w))
+			out = append(out, a.convertMutatingWebhook(c.object, w))
 		}
 	}
-	out = append(out, a.conversions()...)
+	out = append(out, a.listConversionWebhooks()...)
 	if len(out) > 0 {
 		slices.SortStableFunc(out, func(a, b operatorsv1alpha1.WebhookDescription) int {
 			return cmp.Compare(a.GenerateName, b.GenerateName)
@@ -61,7 +62,8 @@ func (a *assembly) hookUp() {
 	a.checkCertificates(a.csv.Spec.WebhookDefinitions)
 }
 
-func (a *assembly) validatingWebhook(o object,
+// convertValidatingWebhook converts a validating webhook to a definition of the CSV.
+func (a *assembler) convertValidatingWebhook(o object,
 	w admissionregistrationv1.ValidatingWebhook) operatorsv1alpha1.WebhookDescription {
 	d := operatorsv1alpha1.WebhookDescription{
 		Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: w.Name, Rules: w.Rules,
@@ -70,12 +72,13 @@ func (a *assembly) validatingWebhook(o object,
 		TimeoutSeconds:          w.TimeoutSeconds,
 		AdmissionReviewVersions: w.AdmissionReviewVersions,
 	}
-	a.answer(&d, webhook{o, w.Name, w.ClientConfig.URL, reference(w.ClientConfig), w.NamespaceSelector,
-		w.MatchConditions})
+	a.setWebhookService(&d, webhook{object: o, name: w.Name, url: w.ClientConfig.URL,
+		service: newServiceReference(w.ClientConfig), selector: w.NamespaceSelector, conditions: w.MatchConditions})
 	return d
 }
 
-func (a *assembly) mutatingWebhook(o object,
+// convertMutatingWebhook converts a mutating webhook to a definition of the CSV.
+func (a *assembler) convertMutatingWebhook(o object,
 	w admissionregistrationv1.MutatingWebhook) operatorsv1alpha1.WebhookDescription {
 	d := operatorsv1alpha1.WebhookDescription{
 		Type: operatorsv1alpha1.MutatingAdmissionWebhook, GenerateName: w.Name, Rules: w.Rules,
@@ -84,12 +87,13 @@ func (a *assembly) mutatingWebhook(o object,
 		TimeoutSeconds:          w.TimeoutSeconds,
 		AdmissionReviewVersions: w.AdmissionReviewVersions, ReinvocationPolicy: w.ReinvocationPolicy,
 	}
-	a.answer(&d, webhook{o, w.Name, w.ClientConfig.URL, reference(w.ClientConfig), w.NamespaceSelector,
-		w.MatchConditions})
+	a.setWebhookService(&d, webhook{object: o, name: w.Name, url: w.ClientConfig.URL,
+		service: newServiceReference(w.ClientConfig), selector: w.NamespaceSelector, conditions: w.MatchConditions})
 	return d
 }
 
-func reference(c admissionregistrationv1.WebhookClientConfig) *serviceReference {
+// newServiceReference returns the Service of a webhook; nil if it has none. The default port is 443.
+func newServiceReference(c admissionregistrationv1.WebhookClientConfig) *serviceReference {
 	if c.Service == nil {
 		return nil
 	}
@@ -100,8 +104,9 @@ func reference(c admissionregistrationv1.WebhookClientConfig) *serviceReference 
 	return r
 }
 
-// answer fills in which Deployment answers a webhook, and where.
-func (a *assembly) answer(d *operatorsv1alpha1.WebhookDescription, w webhook) {
+// setWebhookService sets the Deployment, port and path that serve a webhook, and defaults. It reports fields that OLM
+// does not support, and a webhook without a Deployment.
+func (a *assembler) setWebhookService(d *operatorsv1alpha1.WebhookDescription, w webhook) {
 	if len(d.AdmissionReviewVersions) == 0 {
 		d.AdmissionReviewVersions = []string{"v1"}
 	}
@@ -118,29 +123,29 @@ func (a *assembly) answer(d *operatorsv1alpha1.WebhookDescription, w webhook) {
 			"more often", w.object, w.name)
 	}
 	if w.service == nil {
-		a.problem("%v: webhook %s is answered at a URL; in a bundle it must be answered by a Service of the operator",
-			w.object, w.name)
+		a.addProblem("%v: webhook %s is answered at a URL; in a bundle it must be answered by a Service of the "+
+			"operator", w.object, w.name)
 		return
 	}
 	d.WebhookPath = w.service.path
-	service, deployment := a.behind(w.service.name)
+	service, deployment := a.findDeployment(w.service.name)
 	if deployment == "" {
-		a.problem("%v: webhook %s is answered by Service %s, but no Deployment among the manifests is behind that",
+		a.addProblem("%v: webhook %s is answered by Service %s, but no Deployment among the manifests is behind that",
 			w.object, w.name, w.service.name)
 		return
 	}
-	a.answeredBy[w.service.name] = deployment
+	a.webhookDeployments[w.service.name] = deployment
 	d.DeploymentName = deployment
 	d.ContainerPort = w.service.port
 	for _, p := range service.Spec.Ports {
 		if p.Port == w.service.port {
-			d.TargetPort = targetPort(p)
+			d.TargetPort = readTargetPort(p)
 		}
 	}
 }
 
-// targetPort is where a Service sends to; the same port, if it does not say.
-func targetPort(p corev1.ServicePort) *intstr.IntOrString {
+// readTargetPort returns the target port of a Service port; by default, this is the same port.
+func readTargetPort(p corev1.ServicePort) *intstr.IntOrString {
 	if p.TargetPort == (intstr.IntOrString{}) {
 		same := intstr.FromInt32(p.Port)
 		return &same
@@ -148,9 +153,10 @@ func targetPort(p corev1.ServicePort) *intstr.IntOrString {
 	return &p.TargetPort
 }
 
-// behind finds a Service and the Deployment whose pods it selects.
-func (a *assembly) behind(name string) (*corev1.Service, string) {
-	i := slices.IndexFunc(a.objects.services, func(s typed[corev1.Service]) bool { return s.GetName() == name })
+// findDeployment returns the Service with the given name, and the name of the Deployment whose pods it selects. The
+// Service is nil if it does not exist or selects no pods by labels; the name is empty if there is no such Deployment.
+func (a *assembler) findDeployment(name string) (*corev1.Service, string) {
+	i := slices.IndexFunc(a.objects.services, func(s typedObject[corev1.Service]) bool { return s.GetName() == name })
 	if i < 0 || len(a.objects.services[i].value.Spec.Selector) == 0 {
 		return nil, ""
 	}
@@ -164,13 +170,13 @@ func (a *assembly) behind(name string) (*corev1.Service, string) {
 	return service, ""
 }
 
-// conversions are one definition for all CRDs that are converted at one place.
-func (a *assembly) conversions() []operatorsv1alpha1.WebhookDescription {
+// listConversionWebhooks returns one definition for all CRDs that have the same Service, path and port for conversion.
+func (a *assembler) listConversionWebhooks() []operatorsv1alpha1.WebhookDescription {
 	type place struct {
 		service, path string
 		port          int32
 	}
-	at := map[place]*operatorsv1alpha1.WebhookDescription{}
+	definitions := map[place]*operatorsv1alpha1.WebhookDescription{}
 	var order []place
 	for _, crd := range a.objects.crds {
 		c := crd.value.Spec.Conversion
@@ -178,13 +184,13 @@ func (a *assembly) conversions() []operatorsv1alpha1.WebhookDescription {
 			c.Webhook.ClientConfig == nil {
 			continue
 		}
-		ref := conversionReference(c.Webhook.ClientConfig)
+		ref := newConversionReference(c.Webhook.ClientConfig)
 		key := place{}
 		if ref != nil {
-			key = place{ref.name, *cmp.Or(ref.path, new(string)), ref.port}
+			key = place{service: ref.name, path: *cmp.Or(ref.path, new(string)), port: ref.port}
 		}
-		if known := at[key]; known != nil {
-			known.ConversionCRDs = append(known.ConversionCRDs, crd.GetName())
+		if existing := definitions[key]; existing != nil {
+			existing.ConversionCRDs = append(existing.ConversionCRDs, crd.GetName())
 			continue
 		}
 		d := &operatorsv1alpha1.WebhookDescription{
@@ -192,19 +198,20 @@ func (a *assembly) conversions() []operatorsv1alpha1.WebhookDescription {
 			ConversionCRDs: []string{crd.GetName()}, GenerateName: "c" + strings.SplitN(crd.GetName(), ".", 2)[0] +
 				".kb.io",
 		}
-		a.answer(d, webhook{object: crd.object, name: "for conversion", service: ref})
-		at[key] = d
+		a.setWebhookService(d, webhook{object: crd.object, name: "for conversion", service: ref})
+		definitions[key] = d
 		order = append(order, key)
 	}
 	out := make([]operatorsv1alpha1.WebhookDescription, 0, len(order))
 	for _, key := range order {
-		slices.Sort(at[key].ConversionCRDs)
-		out = append(out, *at[key])
+		slices.Sort(definitions[key].ConversionCRDs)
+		out = append(out, *definitions[key])
 	}
 	return out
 }
 
-func conversionReference(c *apiextensionsv1.WebhookClientConfig) *serviceReference {
+// newConversionReference returns the Service of a conversion webhook; nil if it has none. The default port is 443.
+func newConversionReference(c *apiextensionsv1.WebhookClientConfig) *serviceReference {
 	if c.Service == nil {
 		return nil
 	}
@@ -215,14 +222,15 @@ func conversionReference(c *apiextensionsv1.WebhookClientConfig) *serviceReferen
 	return r
 }
 
-// placeServices keeps all Services but those that OLM makes under the same name for webhooks: the two would fight.
-func (a *assembly) placeServices(webhooks []operatorsv1alpha1.WebhookDescription) {
-	made := map[string]bool{}
+// placeServices keeps all Services except those that OLM creates under the same name for webhooks, because OLM would
+// overwrite them.
+func (a *assembler) placeServices(webhooks []operatorsv1alpha1.WebhookDescription) {
+	olmServices := map[string]bool{}
 	for _, w := range webhooks {
-		made[bundles.WebhookService(w)] = true
+		olmServices[bundles.WebhookService(w)] = true
 	}
 	for _, s := range a.objects.services {
-		if made[s.GetName()] {
+		if olmServices[s.GetName()] {
 			a.leaveOut(s.object, "OLM makes a Service of this name for the webhooks")
 			continue
 		}

@@ -12,14 +12,15 @@ import (
 	"strings"
 )
 
-// ErrInTheWay says that something that is no earlier output is where the output should go.
-var ErrInTheWay = errors.New("in the way")
+// ErrNotReplaceable means that the output folder exists and is not an earlier output.
+var ErrNotReplaceable = errors.New("in the way")
 
-// Write writes the files into a folder, with all of them or none: they are written beside it and then renamed. A bundle
-// that is there already is replaced as a whole; anything else that is there, but for an empty folder, is ErrInTheWay.
+// Write writes either all files or none into a folder: it writes them into a temporary folder beside it, which it then
+// renames. An existing bundle is replaced completely. If the path is a file, or a folder with other content,
+// the error wraps ErrNotReplaceable.
 func Write(dir string, files Files) error {
 	return Replace(dir, annotationsFile, func(temporary string) error {
-		for _, name := range sortedKeys(files) {
+		for _, name := range sortKeys(files) {
 			if err := writeFile(filepath.Join(temporary, filepath.FromSlash(name)), files[name]); err != nil {
 				return err
 			}
@@ -28,6 +29,7 @@ func Write(dir string, files Files) error {
 	})
 }
 
+// writeFile writes a file and creates its folder.
 func writeFile(name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil { //nolint:gosec // a bundle is for everybody to read
 		return fmt.Errorf("make folder: %w", err)
@@ -38,12 +40,12 @@ func writeFile(name string, content []byte) error {
 	return nil
 }
 
-// Replace lets fill write a folder under another name beside dir, and then gives it the name dir. A folder that has the
-// file mark is an earlier output and is replaced. Whoever kills the program in between leaves dir as it was, or,
-// between two renames, without that name; never half of anything under it.
+// Replace lets fill write a temporary folder beside dir, and then renames it to dir. A folder that has the file mark is
+// an earlier output and is replaced. If the program is killed, dir is unchanged or, between two renames, missing; it
+// never has partial content.
 func Replace(dir, mark string, fill func(temporary string) error) (err error) {
 	dir = filepath.Clean(dir)
-	if err := mayReplace(dir, mark); err != nil {
+	if err := checkReplaceable(dir, mark); err != nil {
 		return err
 	}
 	parent := filepath.Dir(dir)
@@ -55,22 +57,23 @@ func Replace(dir, mark string, fill func(temporary string) error) (err error) {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	next, old := filepath.Join(temporary, "new"), filepath.Join(temporary, "old")
-	if err := os.Mkdir(next, 0o755); err != nil { //nolint:gosec // a bundle is for everybody to read
+	newDir, oldDir := filepath.Join(temporary, "new"), filepath.Join(temporary, "old")
+	if err := os.Mkdir(newDir, 0o755); err != nil { //nolint:gosec // a bundle is for everybody to read
 		return fmt.Errorf("make folder: %w", err)
 	}
-	if err := fill(next); err != nil {
+	if err := fill(newDir); err != nil {
 		return err
 	}
-	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(dir, oldDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("put old folder aside: %w", err)
 	}
-	if err := os.Rename(next, dir); err != nil {
-		return fmt.Errorf("name new folder: %w", errors.Join(err, ignoreMissing(os.Rename(old, dir))))
+	if err := os.Rename(newDir, dir); err != nil {
+		return fmt.Errorf("name new folder: %w", errors.Join(err, ignoreMissing(os.Rename(oldDir, dir))))
 	}
 	return nil
 }
 
+// ignoreMissing returns nil for fs.ErrNotExist, and other errors unchanged.
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -78,18 +81,20 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-func mayReplace(dir, mark string) error {
+// checkReplaceable returns an error unless dir is missing, empty, or an earlier output, which has the file mark.
+func checkReplaceable(dir, mark string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%w: %s cannot be replaced: %w", ErrInTheWay, dir, err)
+		return fmt.Errorf("%w: %s cannot be replaced: %w", ErrNotReplaceable, dir, err)
 	case len(entries) == 0:
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(mark))); err != nil {
-		return fmt.Errorf("%w: %s has files, but no %s, so it was not made by this command", ErrInTheWay, dir, mark)
+		return fmt.Errorf("%w: %s has files, but no %s, so it was not made by this command", ErrNotReplaceable, dir,
+			mark)
 	}
 	return nil
 }

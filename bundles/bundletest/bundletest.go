@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundletest has bundles that other projects published, for tests and benchmarks. They are unchanged, with the
-// faults that they have: see README.md for where they come from.
+// Package bundletest provides bundles that other projects published, for tests and benchmarks. They are unchanged,
+// including their faults. README.md names their origins. It also generates large CustomResourceDefinitions.
 package bundletest
 
 import (
@@ -20,7 +20,7 @@ import (
 //go:embed published
 var published embed.FS
 
-// Names lists the published bundles as operator/version, such as etcd/0.9.2.
+// Names returns the published bundles as operator/version, such as etcd/0.9.2.
 func Names(tb testing.TB) []string {
 	tb.Helper()
 	dirs, err := fs.Glob(published, "published/*/*/manifests")
@@ -37,8 +37,8 @@ func Names(tb testing.TB) []string {
 
 var modules sync.Map
 
-// Module returns the folder of a Go module that our go.mod requires, in the module cache. Some of them have bundles and
-// manifests of operators as their own test data.
+// Module returns the folder in the module cache of a Go module that Bellwether's go.mod requires. Some modules have
+// bundles and manifests of operators as test data.
 func Module(tb testing.TB, module string) string {
 	tb.Helper()
 	if dir, ok := modules.Load(module); ok {
@@ -54,7 +54,7 @@ func Module(tb testing.TB, module string) string {
 	return dir
 }
 
-// Files are the files of the published bundle of that name (operator/version).
+// Files returns the files of the published bundle with the given name (operator/version).
 func Files(tb testing.TB, name string) fs.FS {
 	tb.Helper()
 	files, err := fs.Sub(published, path.Join("published", name))
@@ -64,7 +64,7 @@ func Files(tb testing.TB, name string) fs.FS {
 	return files
 }
 
-// Read reads the published bundle of that name (operator/version).
+// Read reads the published bundle with the given name (operator/version).
 func Read(tb testing.TB, name string) *bundles.Bundle {
 	tb.Helper()
 	b, err := bundles.Read(Files(tb, name))

@@ -15,17 +15,16 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
-	"github.com/bellwether-dev/bellwether/bundles/bundletest/nested"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
 )
 
-// Whatever is found between two published versions of an operator is found between the reduced ones.
+// Changes between two published versions of an operator are also found between the reduced versions.
 func TestReducedBundlesCompareAlike(t *testing.T) {
 	byOperator := map[string][]*bundles.Bundle{}
 	for _, name := range bundletest.Names(t) {
 		byOperator[path.Dir(name)] = append(byOperator[path.Dir(name)], bundletest.Read(t, name))
 	}
-	crds := nested.CRDs{Count: 2, Versions: 2, Bytes: 100 << 10, Seed: 3}
+	crds := bundletest.NestedCRDs{Count: 2, Versions: 2, Bytes: 100 << 10, Seed: 3}
 	byOperator["nested"] = []*bundles.Bundle{nestedBundle(t, crds, 0), nestedBundle(t, crds, 20)}
 	found := 0
 	for operator, versions := range byOperator {
@@ -34,15 +33,16 @@ func TestReducedBundlesCompareAlike(t *testing.T) {
 			for _, newer := range versions {
 				reduced := archive.Reduce(older)
 				for _, d := range crd.Definitions(newer) {
-					want := crd.Breaks(crd.Find([]*bundles.Bundle{older}, d.Name), d)
-					got := crd.Breaks(crd.Find([]*bundles.Bundle{reduced}, d.Name), archive.Definition(d))
+					want := crd.ListBreaks(crd.FindPublished([]*bundles.Bundle{older}, d.Name), d)
+					got := crd.ListBreaks(crd.FindPublished([]*bundles.Bundle{reduced}, d.Name), archive.Definition(d))
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("%s, from %s to %s: %s", operator, older.Name, newer.Name, diff)
 					}
-					if diff := cmp.Diff(crd.Divergences(d), crd.Divergences(archive.Definition(d))); diff != "" {
+					if diff := cmp.Diff(crd.ListDivergences(d),
+						crd.ListDivergences(archive.Definition(d))); diff != "" {
 						t.Errorf("%s, %s: %s", operator, d.Name, diff)
 					}
-					if diff := cmp.Diff(crd.Refusals(d), crd.Refusals(archive.Definition(d))); diff != "" {
+					if diff := cmp.Diff(crd.ListRefusals(d), crd.ListRefusals(archive.Definition(d))); diff != "" {
 						t.Errorf("%s, %s: %s", operator, d.Name, diff)
 					}
 					found += len(want)
@@ -56,7 +56,7 @@ func TestReducedBundlesCompareAlike(t *testing.T) {
 }
 
 func TestReducedBundle(t *testing.T) {
-	// It has a definition of v1beta1.
+	// This version has a definition of v1beta1.
 	b := bundletest.Read(t, "etcd/0.9.2")
 	got := crd.NewArchive().Reduce(b)
 	if _, err := got.Manifests(); err == nil {
@@ -85,11 +85,11 @@ func TestReducedBundle(t *testing.T) {
 	}
 }
 
-// A version costs about as much memory as it differs from those before it. This is measured after the garbage is gone,
-// so it does not depend on the machine.
+// The memory of a version depends on its differences to earlier versions. The memory is measured after garbage
+// collection, so the result does not depend on the machine.
 func TestArchiveIsSmall(t *testing.T) {
 	const versions = 20
-	crds := nested.CRDs{Count: 2, Versions: 2, Bytes: 300 << 10, Seed: 1}
+	crds := bundletest.NestedCRDs{Count: 2, Versions: 2, Bytes: 300 << 10, Seed: 1}
 	archive := crd.NewArchive()
 	var kept []*bundles.Bundle
 	before := liveBytes()
@@ -119,13 +119,13 @@ func liveBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func nestedBundle(t *testing.T, n nested.CRDs, j int) *bundles.Bundle {
+func nestedBundle(t *testing.T, n bundletest.NestedCRDs, j int) *bundles.Bundle {
 	t.Helper()
 	version := fmt.Sprintf("1.%d.0", j)
 	objects := append([]map[string]any{{
 		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
 		"metadata": map[string]any{"name": "nested.v" + version}, "spec": map[string]any{"version": version},
-	}}, n.Of("nested.example.com", j)...)
+	}}, n.Generate("nested.example.com", j)...)
 	var manifests [][]byte
 	for _, o := range objects {
 		raw, err := json.Marshal(o)

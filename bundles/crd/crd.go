@@ -4,13 +4,13 @@
 // Package crd compares versions of a CustomResourceDefinition and reports what a newer one breaks for objects and
 // clients of an older one.
 //
-// Its input is definitions from bundles. It does not access a cluster: what clusters may have stored follows from
-// every version that was ever published, because no file has status.storedVersions. Callers decide whether a change is
-// acceptable. The package is pure, and must not change a definition that it is given.
+// Its input is definitions from bundles. It does not access a cluster. Every version that was ever published is assumed
+// to be stored in a cluster, because no file has status.storedVersions. Callers decide whether a change is acceptable.
+// The package must not change a definition that is passed to it.
 //
-// Single properties are compared by sigs.k8s.io/crdify. The traversal of the schemas is our own: crdify copies every
-// subtree once for each of its ancestors, takes a branch of anyOf for the property itself, reports each child of a
-// removed field, and does not look at patterns, formats, nullability or CEL rules.
+// Single properties are compared by sigs.k8s.io/crdify. The package itself traverses the schemas, because crdify copies
+// every subtree once for each of its ancestors, confuses a branch of anyOf with the property itself, reports each child
+// of a removed field, and does not compare patterns, formats, nullability or CEL rules.
 package crd
 
 import (
@@ -26,71 +26,71 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// Kind classifies a change by what it breaks for users of the older definition.
+// Kind is the effect of a change on users of the older definition.
 type Kind string
 
-// The kinds of changes. Harmless changes, such as a new optional field, have none.
+// The kinds of changes. Harmless changes, such as a new optional field, are not reported.
 const (
-	// RemovedStored is a removed version that objects may be stored as: the API server refuses the definition.
+	// RemovedStored is a removed version that objects may be stored as. The API server refuses the new definition.
 	RemovedStored Kind = "RemovedStored"
 	// RemovedVersion is a removed version that clients could use.
 	RemovedVersion Kind = "RemovedVersion"
-	// Unserved is a version that clients could use and that is still defined, but no longer served. It is Doubtful if
-	// the older definition marked it as deprecated.
+	// Unserved is a version that is still defined but no longer served. It is Doubtful if the older definition marked
+	// the version as deprecated.
 	Unserved Kind = "Unserved"
-	// StorageMoved is another version that objects are stored as.
+	// StorageMoved is a change of the version that objects are stored as.
 	StorageMoved Kind = "StorageMoved"
-	// RemovedField is a field whose content the API server drops.
+	// RemovedField is a removed field. The API server drops its content.
 	RemovedField Kind = "RemovedField"
-	// ChangedType is a field whose earlier values now have the wrong type.
+	// ChangedType is a field whose old values have the wrong type.
 	ChangedType Kind = "ChangedType"
-	// NarrowedEnum is an enumeration that allows less.
+	// NarrowedEnum is an enumeration that allows fewer values.
 	NarrowedEnum Kind = "NarrowedEnum"
-	// NarrowedRange is a bound on a number, a length or a count that allows less.
+	// NarrowedRange is a bound on a number, a length or a count that allows fewer values.
 	NarrowedRange Kind = "NarrowedRange"
-	// NarrowedFormat is a pattern, a format or a rule about nulls and duplicates that allows less, or something else.
+	// NarrowedFormat is a pattern, a format, or a rule about nulls and duplicates that allows fewer or other values.
 	NarrowedFormat Kind = "NarrowedFormat"
-	// NewRequired is a field that is required now and has no default.
+	// NewRequired is a field that becomes required and has no default.
 	NewRequired Kind = "NewRequired"
 	// NewRule is a new CEL validation rule.
 	NewRule Kind = "NewRule"
-	// ChangedDefault is a default that was changed or removed.
+	// ChangedDefault is a default that is changed or removed.
 	ChangedDefault Kind = "ChangedDefault"
-	// AddedDefault is a default where there was none.
+	// AddedDefault is a new default of a field that had none.
 	AddedDefault Kind = "AddedDefault"
-	// ChangedIdentity is another scope or kind: the API server refuses the definition.
+	// ChangedIdentity is a change of the scope or kind. The API server refuses the new definition.
 	ChangedIdentity Kind = "ChangedIdentity"
-	// Other is a change of the schema whose effect cannot be decided in general, such as another anyOf.
+	// Other is a change of the schema whose effect cannot be determined in general, such as a changed anyOf.
 	Other Kind = "Other"
 )
 
-// Change is one difference between two definitions that may break users of the older one.
+// Change is a difference between two definitions that may break users of the older definition.
 type Change struct {
-	// CRD is the definition's name.
+	// CRD is the name of the definition.
 	CRD  string
 	Kind Kind
-	// Version is the name of the API version; empty for a change of the definition as a whole.
+	// Version is the name of the API version; empty for a change of the whole definition.
 	Version string
-	// Field is the field of the custom resource, as people write it: .spec.parts[*].size; empty for a change of a
-	// version or of the definition as a whole.
+	// Field is the field of the custom resource, such as .spec.parts[*].size; empty for a change of a version or of the
+	// whole definition.
 	Field string
-	// Detail says what exactly changed; it is not a sentence. Empty if Kind says everything.
+	// Detail describes the change; it is not a sentence. It is empty if Kind is sufficient.
 	Detail string
-	// Doubtful says that the change may be harmless: whether one pattern contains another cannot be decided, for
-	// example.
+	// Doubtful is true if the change may be harmless. For example, it cannot be determined whether one pattern allows
+	// everything that another pattern allows.
 	Doubtful bool
-	// Path is where in the newer definition the change shows: a path for bundles.Object.Position. For something that
-	// was removed it is what contained it.
+	// Path is the place of the change in the newer definition, in the form that bundles.Object.Position takes. For a
+	// removed element, it is the place of its parent.
 	Path []any
 }
 
-// InStatus says whether the change is of a field that the operator writes, and can write again.
+// InStatus reports whether the change is in a field of .status. The operator can write such a field again.
 func (c Change) InStatus() bool {
 	rest, ok := strings.CutPrefix(c.Field, ".status")
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// String says what changed, as part of a sentence.
+// String describes the change as part of a sentence.
 func (c Change) String() string {
 	text := phrases[c.Kind]
 	if c.Kind == RemovedField && strings.HasSuffix(c.Field, ".*") {
@@ -121,10 +121,11 @@ var phrases = map[Kind]string{
 	Other:           "the schema of field {field} of {version} changes: {detail}",
 }
 
-// Compare returns what the newer definition breaks for users of the older one: in the order of the older one's
-// versions, then of the fields. With swapped arguments it returns what a rollback would break.
+// Compare returns the changes in the newer definition that break users of the older definition, ordered by the
+// versions of the older definition and then by field. With swapped arguments, it returns the changes that a rollback
+// would break.
 func Compare(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
-	// Most versions of an operator do not change most of their definitions.
+	// Most definitions do not change between versions of an operator.
 	if reflect.DeepEqual(&older.Spec, &newer.Spec) {
 		return nil
 	}
@@ -139,7 +140,7 @@ func Compare(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
 	return changes
 }
 
-// compareIdentity finds what can never change once the definition is established.
+// compareIdentity returns changes of fields that the API server refuses to change.
 func compareIdentity(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
 	var changes []Change
 	if result := scopeComparator.Compare(older, newer); len(result.Errors) > 0 {
@@ -153,17 +154,19 @@ func compareIdentity(older, newer *apiextensionsv1.CustomResourceDefinition) []C
 	return changes
 }
 
+// compareVersion returns the changes of one API version: older is a version of the definition from, which is compared
+// with the version of the same name in newer. If that version was removed, the removal is the only change.
 func compareVersion(from *apiextensionsv1.CustomResourceDefinition,
 	older *apiextensionsv1.CustomResourceDefinitionVersion,
 	newer *apiextensionsv1.CustomResourceDefinition,
 ) []Change {
-	if removed := removedStored(older, newer); removed {
+	if isStoredVersionRemoved(older, newer) {
 		return []Change{{Kind: RemovedStored, Version: older.Name, Path: []any{"spec", "versions"}}}
 	}
-	i := versionIndex(newer, older.Name)
+	i := findVersion(newer, older.Name)
 	if i < 0 {
 		if !older.Served {
-			return nil // neither clients nor objects can rely on it
+			return nil // clients and objects cannot use it
 		}
 		return []Change{{Kind: RemovedVersion, Version: older.Name, Path: []any{"spec", "versions"}}}
 	}
@@ -174,13 +177,14 @@ func compareVersion(from *apiextensionsv1.CustomResourceDefinition,
 			Path: []any{"spec", "versions", i, "served"}})
 	}
 	w := comparer{version: older.Name, root: []any{"spec", "versions", i, "schema", "openAPIV3Schema"}}
-	w.compare(effectiveSchema(from, older), effectiveSchema(newer, version), location{})
+	w.compare(readEffectiveSchema(from, older), readEffectiveSchema(newer, version), location{})
 	slices.SortStableFunc(w.changes, func(a, b Change) int { return cmp.Compare(a.Field, b.Field) })
 	return append(changes, w.changes...)
 }
 
-// removedStored calls crdify, which reads status.storedVersions: a version is in it once objects were stored as it.
-func removedStored(older *apiextensionsv1.CustomResourceDefinitionVersion,
+// isStoredVersionRemoved reports whether the newer definition lacks a version that objects may be stored as. crdify
+// reads this from status.storedVersions, which contains every version that was a storage version.
+func isStoredVersionRemoved(older *apiextensionsv1.CustomResourceDefinitionVersion,
 	newer *apiextensionsv1.CustomResourceDefinition) bool {
 	if !older.Storage {
 		return false
@@ -191,19 +195,20 @@ func removedStored(older *apiextensionsv1.CustomResourceDefinitionVersion,
 	return len(storedComparator.Compare(cluster, newer).Errors) > 0
 }
 
+// compareStorageVersion returns a change if objects are stored as another version; nil if a definition has no storage
+// version.
 func compareStorageVersion(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
-	was, is := StorageVersion(older), StorageVersion(newer)
-	if was == is || was == "" || is == "" {
+	oldVersion, newVersion := StorageVersion(older), StorageVersion(newer)
+	if oldVersion == newVersion || oldVersion == "" || newVersion == "" {
 		return nil
 	}
-	return []Change{{Kind: StorageMoved, Version: is, Detail: "it was " + was,
-		Path: []any{"spec", "versions", versionIndex(newer, is), "storage"}}}
+	return []Change{{Kind: StorageMoved, Version: newVersion, Detail: "it was " + oldVersion,
+		Path: []any{"spec", "versions", findVersion(newer, newVersion), "storage"}}}
 }
 
-// Converted says whether a webhook converts between the versions of a
-// definition: the definition says so, or the bundle's ClusterServiceVersion, by
-// which OLM completes it.
-func Converted(b *bundles.Bundle, d *apiextensionsv1.CustomResourceDefinition) bool {
+// IsConverted reports whether a webhook converts between the versions of a definition. Either the definition declares
+// the webhook, or the ClusterServiceVersion, from which OLM adds it to the definition.
+func IsConverted(b *bundles.Bundle, d *apiextensionsv1.CustomResourceDefinition) bool {
 	if d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
 		return true
 	}
@@ -212,7 +217,7 @@ func Converted(b *bundles.Bundle, d *apiextensionsv1.CustomResourceDefinition) b
 	})
 }
 
-// StorageVersion is the name of the version that new objects are stored as.
+// StorageVersion returns the name of the version that new objects are stored as; empty if there is none.
 func StorageVersion(d *apiextensionsv1.CustomResourceDefinition) string {
 	for _, v := range d.Spec.Versions {
 		if v.Storage {
@@ -222,7 +227,7 @@ func StorageVersion(d *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// Versions are the names of all versions that the definition has.
+// Versions returns the names of all versions of the definition.
 func Versions(d *apiextensionsv1.CustomResourceDefinition) []string {
 	names := make([]string, 0, len(d.Spec.Versions))
 	for _, v := range d.Spec.Versions {
@@ -231,7 +236,8 @@ func Versions(d *apiextensionsv1.CustomResourceDefinition) []string {
 	return names
 }
 
-func versionIndex(d *apiextensionsv1.CustomResourceDefinition, name string) int {
+// findVersion returns the index of a version in spec.versions, or -1.
+func findVersion(d *apiextensionsv1.CustomResourceDefinition, name string) int {
 	return slices.IndexFunc(d.Spec.Versions,
 		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
 }

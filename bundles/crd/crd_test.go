@@ -55,7 +55,7 @@ func texts(changes []crd.Change) []string {
 const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|` +
 	`([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 
-// there is what an upgrade takes away, back what the way back does.
+// there are the changes of an upgrade, back are those of a rollback.
 func TestCompareSchemas(t *testing.T) {
 	for name, tc := range map[string]struct {
 		older, newer string
@@ -275,11 +275,12 @@ func TestCompareVersions(t *testing.T) {
 	}
 }
 
-// A diff of the last two versions sees neither that the first one stored v1alpha1, nor that it had a field.
+// A comparison of the last two versions does not show that the first version stored v1alpha1, nor that it had a field.
 func TestBreaksOfTheWholeHistory(t *testing.T) {
 	first, second, third := versions("v1alpha1 stored", "v1"), versions("v1alpha1", "v1 stored"), versions("v1 stored")
 	var got []string
-	for _, b := range crd.Breaks([]crd.Published{{By: "1.0.0", Definition: first}, {By: "1.1.0", Definition: second}},
+	for _, b := range crd.ListBreaks([]crd.Published{{OperatorVersion: "1.0.0", Definition: first},
+		{OperatorVersion: "1.1.0", Definition: second}},
 		third) {
 		got = append(got, fmt.Sprintf("%s %v", b, b.Versions))
 	}
@@ -290,17 +291,18 @@ func TestBreaksOfTheWholeHistory(t *testing.T) {
 	}
 }
 
-// The same change is one Break, with all the versions that it hurts and the newest detail.
+// The same change in several versions is one Break, with all affected versions and the newest detail.
 func TestBreaksAreMerged(t *testing.T) {
 	history := []crd.Published{
-		{By: "1.0.0", Definition: define(t,
+		{OperatorVersion: "1.0.0", Definition: define(t,
 			`{type: object, properties: {a: {type: integer, maximum: 30, minimum: 1}, b: {type: string}}}`)},
-		{By: "1.1.0", Definition: define(t,
+		{OperatorVersion: "1.1.0", Definition: define(t,
 			`{type: object, properties: {a: {type: integer, maximum: 20}, b: {type: string}}}`)},
-		{By: "1.2.0", Definition: define(t, `{type: object, properties: {a: {type: integer, maximum: 10}}}`)},
+		{OperatorVersion: "1.2.0",
+			Definition: define(t, `{type: object, properties: {a: {type: integer, maximum: 10}}}`)},
 	}
 	var got []string
-	for _, b := range crd.Breaks(history, define(t,
+	for _, b := range crd.ListBreaks(history, define(t,
 		`{type: object, properties: {a: {type: integer, maximum: 10, minimum: 2}}}`)) {
 		got = append(got, fmt.Sprintf("%s %s %s %v", b.Kind, b.Field, b.Detail, b.Versions))
 	}
@@ -325,7 +327,7 @@ spec:
   %s
 `
 
-// An operator that moved its definitions to v1 may have users from before.
+// An operator that moved its definitions to v1 may have users of older versions.
 func TestFindInTheRemovedAPI(t *testing.T) {
 	newer := define(t, `{type: object, properties: {a: {type: string}}}`)
 	newer.Spec.Names.Kind = "Echo"
@@ -362,7 +364,7 @@ func TestFindInTheRemovedAPI(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, c := range crd.Breaks(crd.Find([]*bundles.Bundle{b}, newer.Name), newer) {
+			for _, c := range crd.ListBreaks(crd.FindPublished([]*bundles.Bundle{b}, newer.Name), newer) {
 				got = append(got, texts([]crd.Change{c.Change})...)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -385,7 +387,7 @@ func TestDivergences(t *testing.T) {
 	}
 	want := []crd.Divergence{{Version: "other", Storage: "v1", Index: 2,
 		Fields: []string{".spec.a", ".spec.b", ".spec.c"}}}
-	if diff := cmp.Diff(want, crd.Divergences(d)); diff != "" {
+	if diff := cmp.Diff(want, crd.ListDivergences(d)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -436,9 +438,9 @@ func TestRefusals(t *testing.T) {
 				d.Spec.Versions[i].Served = i == 0 || !tc.unserved
 			}
 			var got []pair
-			for _, r := range crd.Refusals(d, tc.stored...) {
+			for _, r := range crd.ListRefusals(d, tc.stored...) {
 				for _, c := range r.Changes {
-					got = append(got, pair{r.Version, r.Of, string(c.Kind) + " " + c.Field, c.Doubtful})
+					got = append(got, pair{r.Version, r.ValidVersion, string(c.Kind) + " " + c.Field, c.Doubtful})
 				}
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(pair{})); diff != "" {

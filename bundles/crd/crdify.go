@@ -19,34 +19,34 @@ type (
 	propertyComparator   = validations.Comparator[apiextensionsv1.JSONSchemaProps]
 )
 
-// The comparators of crdify that judge. They hold no state of a comparison.
+// The comparators of crdify that this package uses. They have no state.
 var (
-	scopeComparator  = comparator[definitionComparator](scope.Register, nil)
-	storedComparator = comparator[definitionComparator](storedversionremoval.Register, nil)
-	enumComparator   = comparator[propertyComparator](property.RegisterEnum,
+	scopeComparator  = newComparator[definitionComparator](scope.Register, nil)
+	storedComparator = newComparator[definitionComparator](storedversionremoval.Register, nil)
+	enumComparator   = newComparator[propertyComparator](property.RegisterEnum,
 		map[string]any{"additionPolicy": string(property.AdditionPolicyAllow)})
-	typeComparator     = comparator[propertyComparator](property.RegisterType, nil)
-	requiredComparator = comparator[propertyComparator](property.RegisterRequired, nil)
-	defaultComparator  = comparator[propertyComparator](property.RegisterDefault, nil)
+	typeComparator     = newComparator[propertyComparator](property.RegisterType, nil)
+	requiredComparator = newComparator[propertyComparator](property.RegisterRequired, nil)
+	defaultComparator  = newComparator[propertyComparator](property.RegisterDefault, nil)
 
-	// ranges are the bounds, in the order in which they are reported.
-	ranges = []bound{
-		{"minimum", comparator[propertyComparator](property.RegisterMinimum, nil),
-			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.Minimum) }},
-		{"maximum", comparator[propertyComparator](property.RegisterMaximum, nil),
-			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.Maximum) }},
-		{"minLength", comparator[propertyComparator](property.RegisterMinLength, nil),
-			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MinLength) }},
-		{"maxLength", comparator[propertyComparator](property.RegisterMaxLength, nil),
-			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MaxLength) }},
-		{"minItems", comparator[propertyComparator](property.RegisterMinItems, nil),
-			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MinItems) }},
-		{"maxItems", comparator[propertyComparator](property.RegisterMaxItems, nil),
-			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MaxItems) }},
-		{"minProperties", comparator[propertyComparator](property.RegisterMinProperties, nil),
-			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MinProperties) }},
-		{"maxProperties", comparator[propertyComparator](property.RegisterMaxProperties, nil),
-			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MaxProperties) }},
+	// rangeBounds are the bounds, in the order in which they are reported.
+	rangeBounds = []bound{
+		{name: "minimum", comparator: newComparator[propertyComparator](property.RegisterMinimum, nil),
+			value: func(s *apiextensionsv1.JSONSchemaProps) string { return formatNumber(s.Minimum) }},
+		{name: "maximum", comparator: newComparator[propertyComparator](property.RegisterMaximum, nil),
+			value: func(s *apiextensionsv1.JSONSchemaProps) string { return formatNumber(s.Maximum) }},
+		{name: "minLength", comparator: newComparator[propertyComparator](property.RegisterMinLength, nil),
+			value: func(s *apiextensionsv1.JSONSchemaProps) string { return formatNumber(s.MinLength) }},
+		{name: "maxLength", comparator: newComparator[propertyComparator](property.RegisterMaxLength, nil),
+			value: func(s *apiextensionsv1.JSONSchemaProps) string { return formatNumber(s.MaxLength) }},
+		{name: "minItems", comparator: newComparator[propertyComparator](property.RegisterMinItems, nil),
+			value: func(s *apiextensionsv1.JSONSchemaProps) string { return formatNumber(s.MinItems) }},
+		{name: "maxItems", comparator: newComparator[propertyComparator](property.RegisterMaxItems, nil),
+			value: func(s *apiextensionsv1.JSONSchemaProps) string { return formatNumber(s.MaxItems) }},
+		{name: "minProperties", comparator: newComparator[propertyComparator](property.RegisterMinProperties, nil),
+			value: func(s *apiextensionsv1.JSONSchemaProps) string { return formatNumber(s.MinProperties) }},
+		{name: "maxProperties", comparator: newComparator[propertyComparator](property.RegisterMaxProperties, nil),
+			value: func(s *apiextensionsv1.JSONSchemaProps) string { return formatNumber(s.MaxProperties) }},
 	}
 )
 
@@ -57,16 +57,17 @@ type bound struct {
 	value      func(*apiextensionsv1.JSONSchemaProps) string
 }
 
-func number[T int64 | float64](n *T) string {
+// formatNumber returns a number as text, or "none" for nil.
+func formatNumber[T int64 | float64](n *T) string {
 	if n == nil {
 		return "none"
 	}
 	return fmt.Sprint(*n)
 }
 
-// comparator makes the one comparator that register registers. It panics on
-// what crdify does not know, which is an error in this file.
-func comparator[T any](register func(validations.Registry), settings map[string]any) T {
+// newComparator returns the comparator that register registers. It panics if crdify does not accept the settings,
+// because this is a programming error.
+func newComparator[T any](register func(validations.Registry), settings map[string]any) T {
 	registry := validations.NewRegistry()
 	register(registry)
 	v, err := registry.Validation(registry.Registered()[0], settings)
@@ -77,9 +78,9 @@ func comparator[T any](register func(validations.Registry), settings map[string]
 	return v.(T)
 }
 
-// refuses says whether the comparator finds the newer schema to allow less. It
-// gives it copies, because comparators clear what they have looked at.
-func refuses(c propertyComparator, older, newer *apiextensionsv1.JSONSchemaProps) bool {
-	a, b := *older, *newer
-	return len(c.Compare(&a, &b).Errors) > 0
+// isNarrower reports whether the comparator finds that the newer schema allows fewer values. It passes copies, because
+// comparators clear the fields that they have compared.
+func isNarrower(c propertyComparator, older, newer *apiextensionsv1.JSONSchemaProps) bool {
+	olderCopy, newerCopy := *older, *newer
+	return len(c.Compare(&olderCopy, &newerCopy).Errors) > 0
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// Definitions returns every CustomResourceDefinition of a bundle, those of
-// v1beta1 converted as the API server does: objects created with them may still
-// exist. Definitions that cannot be converted are left out.
+// Definitions returns every CustomResourceDefinition of a bundle. Definitions of v1beta1 are converted as in the
+// API server, because objects that were created with them may still exist. Definitions that cannot be converted
+// are omitted.
 func Definitions(b *bundles.Bundle) []*apiextensionsv1.CustomResourceDefinition {
-	out := b.CRDs[:len(b.CRDs):len(b.CRDs)]
+	out := b.CRDs[:len(b.CRDs):len(b.CRDs)] // append must not change the array of the bundle
 	for _, o := range b.Objects {
 		if o.GroupVersionKind() != apiextensionsv1beta1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {
 			continue
@@ -30,7 +30,7 @@ func Definitions(b *bundles.Bundle) []*apiextensionsv1.CustomResourceDefinition 
 	return out
 }
 
-// Definition returns the one of a name, and nil if the bundle has none.
+// Definition returns the definition with the given name, or nil if the bundle has none.
 func Definition(b *bundles.Bundle, name string) *apiextensionsv1.CustomResourceDefinition {
 	for _, d := range Definitions(b) {
 		if d.Name == name {
@@ -40,6 +40,7 @@ func Definition(b *bundles.Bundle, name string) *apiextensionsv1.CustomResourceD
 	return nil
 }
 
+// convertV1beta1 decodes a definition of v1beta1 and converts it to v1.
 func convertV1beta1(o *bundles.Object) (*apiextensionsv1.CustomResourceDefinition, error) {
 	var old apiextensionsv1beta1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &old); err != nil {
@@ -59,10 +60,9 @@ func convertV1beta1(o *bundles.Object) (*apiextensionsv1.CustomResourceDefinitio
 	return d, nil
 }
 
-// effectiveSchema is the schema of a version, as objects are pruned by it; nil
-// if there is none. A definition that preserves unknown fields keeps fields
-// that are not in the schema.
-func effectiveSchema(d *apiextensionsv1.CustomResourceDefinition,
+// readEffectiveSchema returns the schema of a version that the API server uses to drop unknown fields; nil if there is
+// none. If the definition has preserveUnknownFields, the schema keeps unknown fields.
+func readEffectiveSchema(d *apiextensionsv1.CustomResourceDefinition,
 	v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
 	var schema *apiextensionsv1.JSONSchemaProps
 	if v.Schema != nil {
@@ -71,10 +71,10 @@ func effectiveSchema(d *apiextensionsv1.CustomResourceDefinition,
 	if !d.Spec.PreserveUnknownFields {
 		return schema
 	}
-	keep, all := true, apiextensionsv1.JSONSchemaProps{}
+	keep, open := true, apiextensionsv1.JSONSchemaProps{}
 	if schema != nil {
-		all = *schema
+		open = *schema
 	}
-	all.Type, all.XPreserveUnknownFields = "object", &keep
-	return &all
+	open.Type, open.XPreserveUnknownFields = "object", &keep
+	return &open
 }

@@ -15,32 +15,31 @@ import (
 
 // Published is a definition in a published version of the operator.
 type Published struct {
-	// By is the operator's version.
-	By         string
-	Bundle     *bundles.Bundle
-	Definition *apiextensionsv1.CustomResourceDefinition
+	// OperatorVersion is the version of the operator.
+	OperatorVersion string
+	Bundle          *bundles.Bundle
+	Definition      *apiextensionsv1.CustomResourceDefinition
 }
 
-// Break is a change, and the published versions whose users it breaks.
+// Break is a change and the published versions whose users it breaks.
 type Break struct {
 	Change
-	// Versions are the operator's versions, the oldest first.
+	// Versions are versions of the operator, the oldest first.
 	Versions []string
 }
 
-// Breaks compares a definition with every published definition of that name,
-// the oldest first. A change that breaks users of several of them is one Break,
-// with the detail of the newest of them. Breaks are in the order in which
-// Compare finds them, those of older definitions first.
-func Breaks(history []Published, newer *apiextensionsv1.CustomResourceDefinition) []Break {
+// ListBreaks compares a definition with every published definition of the same name; history is ordered from the
+// oldest. A change that breaks users of several versions is one Break, with the detail of the newest version. Breaks
+// are in the order of Compare, with changes from older definitions first.
+func ListBreaks(history []Published, newer *apiextensionsv1.CustomResourceDefinition) []Break {
 	type key struct {
 		kind           Kind
 		version, field string
 		path           string // distinguishes two bounds of one field
 	}
 	var breaks []Break
-	known := map[key]int{}
-	compared := map[*apiextensionsv1.CustomResourceDefinition][]Change{} // an Archive keeps equal ones once
+	indexes := map[key]int{}
+	compared := map[*apiextensionsv1.CustomResourceDefinition][]Change{} // an Archive shares equal definitions
 	for _, p := range history {
 		changes, ok := compared[p.Definition]
 		if !ok {
@@ -48,24 +47,24 @@ func Breaks(history []Published, newer *apiextensionsv1.CustomResourceDefinition
 			compared[p.Definition] = changes
 		}
 		for _, c := range changes {
-			k := key{kind: c.Kind, version: c.Version, field: c.Field, path: lastStep(c.Path)}
+			k := key{kind: c.Kind, version: c.Version, field: c.Field, path: readLastStep(c.Path)}
+			// A definition can have several changes of these kinds at the same place.
 			if c.Kind == ChangedIdentity || c.Kind == NewRule {
 				k.field += c.Detail
 			}
-			i, ok := known[k]
+			i, ok := indexes[k] // in breaks
 			if !ok {
 				i = len(breaks)
-				known[k] = i
+				indexes[k] = i
 				breaks = append(breaks, Break{})
 			}
-			breaks[i] = Break{Change: c, Versions: append(breaks[i].Versions, p.By)}
+			breaks[i] = Break{Change: c, Versions: append(breaks[i].Versions, p.OperatorVersion)}
 		}
 	}
 	return dropDuplicateRemovals(breaks)
 }
 
-// dropDuplicateRemovals drops RemovedVersion if there is RemovedStored for the
-// same version.
+// dropDuplicateRemovals drops RemovedVersion changes if there is a RemovedStored change for the same version.
 func dropDuplicateRemovals(breaks []Break) []Break {
 	return slices.DeleteFunc(breaks, func(b Break) bool {
 		return b.Kind == RemovedVersion && slices.ContainsFunc(breaks, func(c Break) bool {
@@ -74,7 +73,8 @@ func dropDuplicateRemovals(breaks []Break) []Break {
 	})
 }
 
-func lastStep(path []any) string {
+// readLastStep returns the last element of a path if it is a string; empty otherwise.
+func readLastStep(path []any) string {
 	if len(path) == 0 {
 		return ""
 	}
@@ -82,34 +82,33 @@ func lastStep(path []any) string {
 	return last
 }
 
-// Divergence is a served version whose objects lose fields when the API server
-// converts them to or from the storage version.
+// Divergence is a served version whose objects lose fields when the API server converts them to or from the
+// storage version.
 type Divergence struct {
 	Version, Storage string
-	// Index is the version's place in spec.versions.
+	// Index is the index of the version in spec.versions.
 	Index int
-	// Fields are those that only one of the two has, or that have another type
-	// in the other; sorted.
+	// Fields are the fields that only one of the two versions has, or whose types differ; sorted.
 	Fields []string
 }
 
-// Divergences finds the versions that need a conversion webhook: without one,
-// the API server only rewrites apiVersion, and drops what the other version
-// does not know.
-func Divergences(d *apiextensionsv1.CustomResourceDefinition) []Divergence {
-	at := versionIndex(d, StorageVersion(d))
-	if at < 0 {
+// ListDivergences returns the served versions that need a conversion webhook because their fields differ from those of
+// the storage version. Without a webhook, the API server changes only apiVersion and drops fields that the other
+// version does not have. The result is nil if there is no storage version.
+func ListDivergences(d *apiextensionsv1.CustomResourceDefinition) []Divergence {
+	storageIndex := findVersion(d, StorageVersion(d))
+	if storageIndex < 0 {
 		return nil
 	}
-	store := &d.Spec.Versions[at]
+	store := &d.Spec.Versions[storageIndex]
 	var out []Divergence
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
-		if i == at || !v.Served {
+		if i == storageIndex || !v.Served {
 			continue
 		}
-		fields := lostFields(effectiveSchema(d, store), effectiveSchema(d, v))
-		fields = append(fields, lostFields(effectiveSchema(d, v), effectiveSchema(d, store))...)
+		fields := findLostFields(readEffectiveSchema(d, store), readEffectiveSchema(d, v))
+		fields = append(fields, findLostFields(readEffectiveSchema(d, v), readEffectiveSchema(d, store))...)
 		slices.SortFunc(fields, strings.Compare)
 		if fields = slices.Compact(fields); len(fields) > 0 {
 			out = append(out, Divergence{Version: v.Name, Storage: store.Name, Index: i, Fields: fields})
@@ -119,20 +118,21 @@ func Divergences(d *apiextensionsv1.CustomResourceDefinition) []Divergence {
 	return out
 }
 
-// Refusal is a served version that refuses objects which are valid in another version.
+// Refusal is a version that refuses objects which are valid in another version.
 type Refusal struct {
-	// Version refuses what is valid in Of.
-	Version, Of string
-	// Changes are what is required or narrower in Version, in the order of the fields; their paths are in Version.
+	// Version refuses objects that are valid in ValidVersion.
+	Version, ValidVersion string
+	// Changes are the fields that are required or narrower in Version, ordered by field; their paths are in Version.
 	Changes []Change
 }
 
-// Refusals finds the versions that need a conversion webhook because they validate differently: without one, an object
-// that was written through one version is read through another as it is, and cannot be written through that one, nor
-// can OLM install a definition by which it is invalid. A version that is not served counts if it is in stored, the
-// versions that objects may have been stored as.
-func Refusals(d *apiextensionsv1.CustomResourceDefinition, stored ...string) []Refusal {
+// ListRefusals returns the versions that need a conversion webhook because their validation differs. Without a
+// webhook, an object that was written in one version can be read but not written in the other version, and OLM refuses
+// to install a definition for which stored objects are invalid. Unserved versions count only if they are in stored,
+// the versions that objects may be stored as.
+func ListRefusals(d *apiextensionsv1.CustomResourceDefinition, stored ...string) []Refusal {
 	versions := d.Spec.Versions
+	// All versions are compared with the served storage version, or else with the first served version.
 	base := slices.IndexFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Served && v.Storage
 	})
@@ -146,22 +146,23 @@ func Refusals(d *apiextensionsv1.CustomResourceDefinition, stored ...string) []R
 	}
 	var out []Refusal
 	for i := range versions {
-		if i == base || !versions[i].Served && !slices.Contains(stored, versions[i].Name) {
+		canHoldObjects := versions[i].Served || slices.Contains(stored, versions[i].Name)
+		if i == base || !canHoldObjects {
 			continue
 		}
-		out = append(out, refusals(d, i, base)...)
-		if versions[i].Served {
-			out = append(out, refusals(d, base, i)...)
+		out = append(out, findRefusals(d, i, base)...)
+		if versions[i].Served { // clients can write objects in this version
+			out = append(out, findRefusals(d, base, i)...)
 		}
 	}
 	return out
 }
 
-// refusals returns what one version refuses of another, by their indexes.
-func refusals(d *apiextensionsv1.CustomResourceDefinition, from, to int) []Refusal {
+// findRefusals returns the refusal of objects of version from by version to, given as indexes; nil if there is none.
+func findRefusals(d *apiextensionsv1.CustomResourceDefinition, from, to int) []Refusal {
 	valid, version := &d.Spec.Versions[from], &d.Spec.Versions[to]
 	w := comparer{version: version.Name, root: []any{"spec", "versions", to, "schema", "openAPIV3Schema"}}
-	w.compare(effectiveSchema(d, valid), effectiveSchema(d, version), location{})
+	w.compare(readEffectiveSchema(d, valid), readEffectiveSchema(d, version), location{})
 	changes := slices.DeleteFunc(w.changes, func(c Change) bool {
 		return c.Kind != NewRequired && c.Kind != NarrowedEnum && c.Kind != NarrowedRange && c.Kind != NarrowedFormat
 	})
@@ -170,26 +171,25 @@ func refusals(d *apiextensionsv1.CustomResourceDefinition, from, to int) []Refus
 	}
 	for i, c := range changes {
 		changes[i].CRD = d.Name
-		// Whatever a pattern allows that the other one does not is refused in one direction or the other.
-		changes[i].Doubtful = c.Doubtful && (lastStep(c.Path) != "pattern" || c.Detail == MustBeQuantity)
+		// A pattern that differs refuses some values in one of the two directions, so it is not doubtful.
+		changes[i].Doubtful = c.Doubtful && (readLastStep(c.Path) != "pattern" || c.Detail == MustBeQuantity)
 	}
 	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Field, b.Field) })
-	return []Refusal{{Version: version.Name, Of: valid.Name, Changes: changes}}
+	return []Refusal{{Version: version.Name, ValidVersion: valid.Name, Changes: changes}}
 }
 
-// Lost returns the fields of a version whose content the API server drops when it
-// stores an object as another version without a conversion webhook; nil where the
-// definition does not have one of the two.
-func Lost(d *apiextensionsv1.CustomResourceDefinition, version, storage string) []string {
-	from, to := versionIndex(d, version), versionIndex(d, storage)
+// ListLostFields returns the fields of a version whose content the API server drops when it stores an object as
+// another version without a conversion webhook. It returns nil if the definition does not have one of the versions.
+func ListLostFields(d *apiextensionsv1.CustomResourceDefinition, version, storage string) []string {
+	from, to := findVersion(d, version), findVersion(d, storage)
 	if from < 0 || to < 0 {
 		return nil
 	}
-	return lostFields(effectiveSchema(d, &d.Spec.Versions[from]), effectiveSchema(d, &d.Spec.Versions[to]))
+	return findLostFields(readEffectiveSchema(d, &d.Spec.Versions[from]), readEffectiveSchema(d, &d.Spec.Versions[to]))
 }
 
-// lostFields are the fields of one schema that another drops or cannot hold.
-func lostFields(from, to *apiextensionsv1.JSONSchemaProps) []string {
+// findLostFields returns the fields of one schema that another schema drops or cannot hold.
+func findLostFields(from, to *apiextensionsv1.JSONSchemaProps) []string {
 	var w comparer
 	w.compare(from, to, location{})
 	var fields []string
@@ -201,12 +201,12 @@ func lostFields(from, to *apiextensionsv1.JSONSchemaProps) []string {
 	return fields
 }
 
-// Find returns the definition of a name in each bundle that has it, in the order of the bundles.
-func Find(history []*bundles.Bundle, name string) []Published {
+// FindPublished returns the definition with the given name from each bundle that has it, in the order of the bundles.
+func FindPublished(history []*bundles.Bundle, name string) []Published {
 	var found []Published
 	for _, b := range history {
 		if d := Definition(b, name); d != nil {
-			found = append(found, Published{By: b.Version.String(), Bundle: b, Definition: d})
+			found = append(found, Published{OperatorVersion: b.Version.String(), Bundle: b, Definition: d})
 		}
 	}
 	return found

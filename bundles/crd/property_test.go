@@ -91,7 +91,7 @@ func FuzzSchemas(f *testing.F) {
 	})
 }
 
-// New optional fields take nothing away, wherever they are.
+// New optional fields break no user.
 func testAddition(t *testing.T, older apiextensionsv1.JSONSchemaProps) {
 	newer := *older.DeepCopy()
 	objects(&newer, "", func(s *apiextensionsv1.JSONSchemaProps, _ string) {
@@ -102,7 +102,7 @@ func testAddition(t *testing.T, older apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// A removed field is found, once, and nothing else is.
+// A removed field is found once, and no other change is found.
 func testRemoval(t *testing.T, r *rand.Rand, older apiextensionsv1.JSONSchemaProps) {
 	type place struct {
 		object *apiextensionsv1.JSONSchemaProps
@@ -127,7 +127,7 @@ func testRemoval(t *testing.T, r *rand.Rand, older apiextensionsv1.JSONSchemaPro
 	}
 }
 
-// The same comparison says the same, in the same order.
+// Repeating a comparison gives the same result in the same order.
 func testOrder(t *testing.T, older, newer *apiextensionsv1.CustomResourceDefinition) {
 	if diff := cmp.Diff(crd.Compare(older, newer), crd.Compare(older, newer)); diff != "" {
 		t.Errorf("twice (-once +again):\n%s", diff)

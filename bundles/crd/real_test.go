@@ -19,7 +19,7 @@ func BenchmarkBreaks(b *testing.B) {
 	history := bundletest.ReadAll(b, "grafana-operator", "5.6.3")
 	for b.Loop() {
 		for _, d := range newer.CRDs {
-			crd.Breaks(crd.Find(history, d.Name), d)
+			crd.ListBreaks(crd.FindPublished(history, d.Name), d)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestRealBreaks(t *testing.T) {
 	got := map[string]breaks{}
 	for _, d := range bundletest.Read(t, "grafana-operator/5.9.2").CRDs {
 		var of breaks
-		for _, b := range crd.Breaks(crd.Find(history, d.Name), d) {
+		for _, b := range crd.ListBreaks(crd.FindPublished(history, d.Name), d) {
 			if b.Kind == crd.AddedDefault {
 				of.Defaults++
 			} else {

@@ -38,7 +38,7 @@ func replicas(n string) string {
 	return csvPatch("spec: {install: {spec: {deployments: [{name: echo-operator, spec: {replicas: " + n + "}}]}}}")
 }
 
-// Each way in which a rule can find something, or must not.
+// Each condition under which a rule reports a finding, or must not report one.
 func TestBranches(t *testing.T) {
 	const history = "-- history/1.0.0/metadata/annotations.yaml.patch --\nannotations: {}\n"
 	const dependencies = "-- metadata/dependencies.yaml --\ndependencies:\n"
@@ -182,12 +182,12 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// What operator-framework/api overlooks it still overlooks; otherwise the rule
-// that closes the gap would say everything twice.
+// The gaps in operator-framework/api still exist. Otherwise, the rule that closes the gap would report each
+// fault twice.
 func TestValidatorGapsExist(t *testing.T) {
-	for _, rule := range gapRules() {
+	for _, rule := range listGapRules() {
 		t.Run(rule.ID, func(t *testing.T) {
-			in, o := examplePlay(t, example(rule.ID, "bad"))
+			in, o := examplePlay(t, readExample(rule.ID, "bad"))
 			for _, f := range Run(in, o).Findings {
 				if strings.HasPrefix(f.Rule, "of-") {
 					t.Errorf("%s finds it now: %s", f.Rule, f.Message)

@@ -19,7 +19,6 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/registry"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 const (
@@ -27,21 +26,21 @@ const (
 	dependenciesFile = bundles.MetadataDir + "/dependencies.yaml"
 )
 
-// compatibilityRules are about what OLM makes of a bundle, and of a version
-// beside those before it.
-func compatibilityRules() []Rule {
-	return slices.Concat(formatRules(), objectRules(), releaseRules(), olmV0Rules(), olmV1Rules())
+// listCompatibilityRules returns the rules about OLM's treatment of a bundle, and about its changes since
+// earlier versions.
+func listCompatibilityRules() []Rule {
+	return slices.Concat(listFormatRules(), listObjectRules(), listReleaseRules(), listOLMV0Rules(), listOLMV1Rules())
 }
 
-func formatRules() []Rule {
+// listFormatRules returns the rules about the files and metadata of a bundle.
+func listFormatRules() []Rule {
 	return []Rule{{
 		ID: "bundle-annotations", Title: "The annotations of the bundle are incomplete", Severity: Error,
 		Check: checkAnnotations,
 		Why: "The annotations become the labels of the bundle's image, by which OLM finds the manifests. opm refuses " +
-			"bundles without them, " +
-			"and a default channel that no version is in leaves the package without a default. A version need not be " +
-			"in the default channel itself: where the history lacks versions (one of it replaces none that it has), " +
-			"or their channels, another one may be in it, and this is a warning.",
+			"bundles without them, and a default channel without a version leaves the package without a default. " +
+			"A version need not be in the default channel itself. If the history lacks versions or their channels, " +
+			"a missing version may be in the default channel, and the finding is a warning.",
 		Fix: "Complete `metadata/annotations.yaml` as the message says.",
 	}, {
 		ID: "bundle-stray-file", Title: "The manifests folder contains something else", Severity: Error,
@@ -60,9 +59,8 @@ func formatRules() []Rule {
 	}, {
 		ID: "history-unreadable", Title: "A published version cannot be read", Severity: Warning,
 		Check: checkUnreadable,
-		Why: "This version could not be compared with what that one offered, so what is lost in an upgrade from it " +
-			"is " +
-			"not reported.",
+		Why: "The bundle could not be compared with the published version, so incompatible changes since that " +
+			"version are not reported.",
 		Fix: "Correct the published bundle if it is in your hands, or leave it out of `--history`.",
 	}, {
 		ID: "dependency-invalid", Title: "A dependency cannot be resolved", Severity: Error,
@@ -74,8 +72,9 @@ func formatRules() []Rule {
 	}}
 }
 
-// inFile is a finding in a file of metadata, on the line that mentions a text.
-func inFile(in *Input, file, mentions, message string, path ...any) Finding {
+// newFileFinding returns a finding in a metadata file, on the first line that contains the text mentions. The line is 1
+// if the text is empty or not found, or if the file cannot be read.
+func newFileFinding(in *Input, file, mentions, message string, path ...any) Finding {
 	f := Finding{File: file, Line: 1, Path: bundles.FieldPath(path...), Message: message}
 	if in.Files == nil {
 		return f
@@ -84,13 +83,13 @@ func inFile(in *Input, file, mentions, message string, path ...any) Finding {
 	if err != nil {
 		return f
 	}
-	if before, _, ok := strings.Cut(string(text), mentions); ok && mentions != "" {
-		f.Line = 1 + strings.Count(before, "\n")
+	if textBefore, _, ok := strings.Cut(string(text), mentions); ok && mentions != "" {
+		f.Line = 1 + strings.Count(textBefore, "\n")
 	}
 	return f
 }
 
-// readFile reads a regular file.
+// readFile reads a regular file of the bundle.
 func readFile(files fs.FS, name string) ([]byte, error) {
 	f, err := bundles.Open(files, name)
 	if err != nil {
@@ -100,24 +99,25 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
+// checkAnnotations reports missing annotations, unusual folder names, and a default channel without a version.
 func checkAnnotations(in *Input) []Finding {
 	b := in.Bundle
-	if b.Annotations == nil { // it does not come from a folder or image
+	if b.Annotations == nil { // the bundle does not come from a folder or image
 		return nil
 	}
 	var out []Finding
-	for _, name := range []string{registryv1.AnnotationMediaType, registryv1.AnnotationManifests,
-		registryv1.AnnotationMetadata,
-		registryv1.AnnotationPackage, registryv1.AnnotationChannels} {
+	for _, name := range []string{bundles.AnnotationMediaType, bundles.AnnotationManifests,
+		bundles.AnnotationMetadata,
+		bundles.AnnotationPackage, bundles.AnnotationChannels} {
 		if strings.TrimSpace(b.Annotations[name]) == "" {
-			out = append(out, inFile(in, annotationsFile, "annotations:", "the annotation "+name+" is missing",
+			out = append(out, newFileFinding(in, annotationsFile, "annotations:", "the annotation "+name+" is missing",
 				"annotations", name))
 		}
 	}
-	for name, want := range map[string]string{registryv1.AnnotationManifests: bundles.ManifestsDir,
-		registryv1.AnnotationMetadata: bundles.MetadataDir} {
+	for name, want := range map[string]string{bundles.AnnotationManifests: bundles.ManifestsDir,
+		bundles.AnnotationMetadata: bundles.MetadataDir} {
 		if have := b.Annotations[name]; have != "" && path.Clean(have) != want {
-			f := inFile(in, annotationsFile, name,
+			f := newFileFinding(in, annotationsFile, name,
 				fmt.Sprintf("%s is %q; many tools look in %s/ only", name, have, want), "annotations", name)
 			f.Severity = Warning
 			out = append(out, f)
@@ -126,8 +126,8 @@ func checkAnnotations(in *Input) []Finding {
 	return append(out, checkDefaultChannel(in)...)
 }
 
-// checkDefaultChannel looks for a version in the default channel. Whether there is one cannot be said without the whole
-// history, with its channels.
+// checkDefaultChannel reports a default channel that contains no version; nothing if the bundle names no default
+// channel. The finding is only a warning if the history is incomplete, because a missing version may be in the channel.
 func checkDefaultChannel(in *Input) []Finding {
 	name := in.Bundle.DefaultChannel
 	provides := func(b *bundles.Bundle) bool { return slices.Contains(b.Channels, name) }
@@ -135,9 +135,9 @@ func checkDefaultChannel(in *Input) []Finding {
 		return nil
 	}
 	own := strings.Join(in.Bundle.Channels, ", ")
-	f := inFile(in, annotationsFile, registryv1.AnnotationDefaultChannel,
+	f := newFileFinding(in, annotationsFile, bundles.AnnotationDefaultChannel,
 		fmt.Sprintf("no version is in the default channel %q; this one is in %s", name, own),
-		"annotations", registryv1.AnnotationDefaultChannel)
+		"annotations", bundles.AnnotationDefaultChannel)
 	if isPartialHistory(in) {
 		f.Severity = Warning
 		f.Message = fmt.Sprintf("the default channel %q is not one of the version's own channels (%s): another "+
@@ -146,8 +146,9 @@ func checkDefaultChannel(in *Input) []Finding {
 	return []Finding{f}
 }
 
-// isPartialHistory says whether versions may have been published that the history lacks, or whose channels are not
-// known. A history is whole only if each version but the oldest replaces one of it, and none names another version.
+// isPartialHistory reports whether published versions may be missing from the history, or have unknown channels. A
+// history is complete only if each version except the oldest replaces another version of the history, and no version
+// refers to a version outside the history.
 func isPartialHistory(in *Input) bool {
 	if len(in.History) == 0 || len(in.Unreadable) > 0 {
 		return true
@@ -162,22 +163,24 @@ func isPartialHistory(in *Input) bool {
 		switch {
 		case len(b.Channels) == 0 || slices.ContainsFunc(skips, isMissing):
 			return true
-		case b == oldest:
+		case b == oldest: // in a complete history, the oldest version upgrades from no other version
 			return replaces != "" || b.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey] != ""
 		}
 		return isMissing(replaces)
 	})
 }
 
+// checkCSVAPIVersion reports a ClusterServiceVersion whose apiVersion is not OLM's.
 func checkCSVAPIVersion(in *Input) []Finding {
 	have := in.Bundle.CSVObject().GetAPIVersion()
 	if have == operatorsv1alpha1.ClusterServiceVersionAPIVersion {
 		return nil
 	}
-	return csvFinding(in, fmt.Sprintf("the apiVersion is %q, not %q", have,
+	return newCSVFinding(in, fmt.Sprintf("the apiVersion is %q, not %q", have,
 		operatorsv1alpha1.ClusterServiceVersionAPIVersion), "apiVersion")
 }
 
+// checkUnreadable reports published versions that could not be read.
 func checkUnreadable(in *Input) []Finding {
 	var out []Finding
 	for _, u := range in.Unreadable {
@@ -187,6 +190,7 @@ func checkUnreadable(in *Input) []Finding {
 	return out
 }
 
+// checkStrayFiles reports entries in the manifests folder that are not manifest files.
 func checkStrayFiles(in *Input) []Finding {
 	if in.Files == nil {
 		return nil
@@ -194,7 +198,7 @@ func checkStrayFiles(in *Input) []Finding {
 	folder := bundles.ManifestsFolder(in.Bundle.Annotations)
 	entries, err := fs.ReadDir(in.Files, folder)
 	if err != nil {
-		return nil // then the bundle could not be read in the first place
+		return nil // the bundle cannot be read either, which is another error
 	}
 	var out []Finding
 	for _, e := range entries {
@@ -215,18 +219,20 @@ func checkStrayFiles(in *Input) []Finding {
 	return out
 }
 
+// checkDependencies reports dependencies that OLM's resolver cannot read.
 func checkDependencies(in *Input) []Finding {
 	var out []Finding
 	for i, d := range in.Bundle.Dependencies {
-		for _, err := range dependencyErrors(d) {
-			out = append(out, inFile(in, dependenciesFile, d.Type,
+		for _, err := range validateDependency(d) {
+			out = append(out, newFileFinding(in, dependenciesFile, d.Type,
 				fmt.Sprintf("dependency %d (%s): %s", i+1, d.Type, clip(err.Error())), "dependencies", i))
 		}
 	}
 	return out
 }
 
-func dependencyErrors(d registryv1.Property) []error {
+// validateDependency returns the errors of OLM's resolver for a dependency; nil if the dependency is valid.
+func validateDependency(d bundles.Property) []error {
 	var decoded interface{ Validate() []error }
 	switch d.Type {
 	case registry.GVKType:
@@ -249,19 +255,20 @@ func dependencyErrors(d registryv1.Property) []error {
 	return decoded.Validate()
 }
 
-func releaseRules() []Rule {
+// listReleaseRules returns the rules about the version and its upgrade path.
+func listReleaseRules() []Rule {
 	return []Rule{{
 		ID: "version-format", Title: "The version is not of the form X.Y.Z", Severity: Error, Check: checkVersionFormat,
-		Why: "A pre-release sorts below the version itself and falls out of most ranges (`>=1.0.0` does not take " +
-			"`1.2.0-rc1` everywhere), so " +
-			"that clusters skip it or are stuck on it. Build metadata does not count in comparisons of semantic " +
-			"versions, so OLM v0 takes two builds for the same version, while OLM v1 orders by it.",
-		Fix: "Count up `spec.version`, and put commit hashes and build numbers into an annotation.",
+		Why: "A pre-release sorts below the version itself, and most ranges do not include it (`>=1.0.0` does not " +
+			"include `1.2.0-rc1` everywhere), so clusters skip it or cannot leave it. Comparisons of semantic " +
+			"versions ignore build metadata, so OLM v0 treats two builds as the same version, while OLM v1 orders " +
+			"them.",
+		Fix: "Increase `spec.version`, and put commit hashes and build numbers into an annotation.",
 	}, {
 		ID: "version-name", Title: "The bundle's name and version differ", Severity: Warning,
 		Check: checkVersionName,
-		Why: "People, and Bellwether where a catalog no longer has a version, take the version from a name such as " +
-			"`echo-operator.v1.2.0`. A name with an old version leads to the wrong upgrade path.",
+		Why: "People read the version in a name such as `echo-operator.v1.2.0`. Bellwether reads it there if a " +
+			"catalog no longer contains the bundle. A name with an old version leads to the wrong upgrade path.",
 		Fix: "Make `metadata.name` end in `.v` and the version.",
 	}, {
 		ID: "version-taken", Title: "The version was published before, with other content", Severity: Error,
@@ -287,10 +294,10 @@ func releaseRules() []Rule {
 	}, {
 		ID: "replaces-strands", Title: "spec.replaces leaves a published version without an upgrade path",
 		Severity: Warning, Check: checkStranded,
-		Why: "Catalogs that take the upgrade graph from `spec.replaces` offer clusters with that version nothing any " +
-			"more, and opm refuses a channel with two heads. `bellwether catalog compile` is not affected: it " +
+		Why: "Catalogs that take the upgrade graph from `spec.replaces` offer no upgrade to clusters with that " +
+			"version, and opm refuses a channel with two heads. `bellwether catalog compile` is not affected: it " +
 			"computes the graph from versions.",
-		Fix: "Replace the version right before, or list the versions in between in `spec.skips`, or in the " +
+		Fix: "Replace the previous version, or list the versions in between in `spec.skips`, or in the " +
 			"annotation `olm.skipRange`.",
 	}, {
 		ID: "skip-range-invalid", Title: "The skip range is wrong", Severity: Error, Check: checkSkipRange,
@@ -308,79 +315,88 @@ func releaseRules() []Rule {
 	}}
 }
 
-func csvFinding(in *Input, message string, path ...any) []Finding {
-	return []Finding{at(in.Bundle.CSVObject(), message, path...)}
+// newCSVFinding returns one finding at a field of the ClusterServiceVersion.
+func newCSVFinding(in *Input, message string, path ...any) []Finding {
+	return []Finding{newObjectFinding(in.Bundle.CSVObject(), message, path...)}
 }
 
+// checkVersionFormat reports a version that is missing or has build metadata, and warns about a pre-release.
 func checkVersionFormat(in *Input) []Finding {
 	v := in.Bundle.Version
 	switch {
-	case v.EQ(semver.Version{}) && len(v.Build) == 0:
-		return csvFinding(in, "spec.version is missing, or 0.0.0", "spec", "version")
+	case v.EQ(semver.Version{}) && len(v.Build) == 0: // EQ ignores build metadata
+		return newCSVFinding(in, "spec.version is missing, or 0.0.0", "spec", "version")
 	case len(v.Build) > 0:
-		return csvFinding(in, fmt.Sprintf("version %s has build metadata", v), "spec", "version")
+		return newCSVFinding(in, fmt.Sprintf("version %s has build metadata", v), "spec", "version")
 	case len(v.Pre) > 0:
-		found := csvFinding(in, fmt.Sprintf("version %s is a pre-release", v), "spec", "version")
+		found := newCSVFinding(in, fmt.Sprintf("version %s is a pre-release", v), "spec", "version")
 		found[0].Severity = Warning
 		return found
 	}
 	return nil
 }
 
+// checkVersionName reports a bundle name that contains a different version than spec.version.
 func checkVersionName(in *Input) []Finding {
-	named, ok := registryv1.VersionInName(in.Bundle.Name)
+	named, ok := bundles.VersionInName(in.Bundle.Name)
 	if !ok || named.EQ(in.Bundle.Version) {
 		return nil
 	}
-	return csvFinding(in, fmt.Sprintf("the name is %s, and spec.version %s", in.Bundle.Name, in.Bundle.Version),
+	return newCSVFinding(in, fmt.Sprintf("the name is %s, and spec.version %s", in.Bundle.Name, in.Bundle.Version),
 		"metadata", "name")
 }
 
+// checkVersionTaken reports a published version with the same name or version but different content. The history
+// does not contain the bundle itself, so the content need not be compared.
 func checkVersionTaken(in *Input) []Finding {
 	var out []Finding
 	for _, old := range in.History {
 		switch {
 		case old.Name == in.Bundle.Name:
-			out = append(out, csvFinding(in, fmt.Sprintf("a bundle called %s was published before, with other content",
-				old.Name), "metadata", "name")...)
+			out = append(out, newCSVFinding(in,
+				fmt.Sprintf("a bundle called %s was published before, with other content",
+					old.Name), "metadata", "name")...)
 		case old.Version.EQ(in.Bundle.Version):
-			out = append(out, csvFinding(in, fmt.Sprintf("version %s was published before, as %s", old.Version,
+			out = append(out, newCSVFinding(in, fmt.Sprintf("version %s was published before, as %s", old.Version,
 				old.Name), "spec", "version")...)
 		}
 	}
 	return out
 }
 
+// checkPackageChanged reports a package name that differs from the predecessor's.
 func checkPackageChanged(in *Input) []Finding {
 	if in.Predecessor == nil || in.Predecessor.Package == "" || in.Bundle.Package == "" ||
 		in.Predecessor.Package == in.Bundle.Package {
 		return nil
 	}
-	return []Finding{inFile(in, annotationsFile, registryv1.AnnotationPackage,
+	return []Finding{newFileFinding(in, annotationsFile, bundles.AnnotationPackage,
 		fmt.Sprintf("the package is %s, and was %s in version %s",
 			in.Bundle.Package, in.Predecessor.Package, in.Predecessor.Version), "annotations",
-		registryv1.AnnotationPackage)}
+		bundles.AnnotationPackage)}
 }
 
+// checkReplaces reports a spec.replaces that names the bundle itself or a version that is not older. It warns about a
+// name that is not in the history; without a history it cannot.
 func checkReplaces(in *Input) []Finding {
 	replaces := in.Bundle.CSV.Spec.Replaces
 	if replaces == "" {
 		return nil
 	}
 	if replaces == in.Bundle.Name {
-		return csvFinding(in, "it replaces itself", "spec", "replaces")
+		return newCSVFinding(in, "it replaces itself", "spec", "replaces")
 	}
 	i := slices.IndexFunc(in.History, func(old *bundles.Bundle) bool { return old.Name == replaces })
-	version, known := registryv1.VersionInName(replaces)
+	version, isKnown := bundles.VersionInName(replaces)
 	if i >= 0 {
-		version, known = in.History[i].Version, true
+		version, isKnown = in.History[i].Version, true
 	}
 	switch {
-	case known && version.GTE(in.Bundle.Version):
-		return csvFinding(in, fmt.Sprintf("version %s replaces %s, which is not older", in.Bundle.Version, replaces),
+	case isKnown && version.GTE(in.Bundle.Version):
+		return newCSVFinding(in, fmt.Sprintf("version %s replaces %s, which is not older", in.Bundle.Version, replaces),
 			"spec", "replaces")
 	case i < 0 && len(in.History) > 0:
-		found := csvFinding(in, fmt.Sprintf("it replaces %s, which is not among the published versions", replaces),
+		found := newCSVFinding(in, fmt.Sprintf("it replaces %s, which is not among the published versions", replaces),
 			"spec", "replaces")
 		found[0].Severity = Warning
 		return found
@@ -388,31 +404,35 @@ func checkReplaces(in *Input) []Finding {
 	return nil
 }
 
-// checkStranded finds published versions between the replaced one and this one that nothing upgrades.
+// checkStranded reports published versions between the replaced version and this version that no version replaces or
+// skips. It reports nothing if the replaced version is not in the history.
 func checkStranded(in *Input) []Finding {
 	i := slices.IndexFunc(in.History, func(old *bundles.Bundle) bool { return old.Name == in.Bundle.CSV.Spec.Replaces })
 	if i < 0 {
 		return nil
 	}
 	var out []Finding
-	var upgrades []func(*bundles.Bundle) bool
+	var upgradeChecks []func(*bundles.Bundle) bool
 	for _, b := range slices.Concat([]*bundles.Bundle{in.Bundle}, in.History) {
-		upgrades = append(upgrades, upgradesFrom(b))
+		upgradeChecks = append(upgradeChecks, newUpgradeCheck(b))
 	}
 	for _, old := range in.History {
-		between := old.Version.GT(in.History[i].Version) && old.Version.LT(in.Bundle.Version)
-		if !between || !shareChannel(in.Bundle, old) ||
-			slices.ContainsFunc(upgrades, func(from func(*bundles.Bundle) bool) bool { return from(old) }) {
+		isBetween := old.Version.GT(in.History[i].Version) && old.Version.LT(in.Bundle.Version)
+		if !isBetween || !hasCommonChannel(in.Bundle, old) ||
+			slices.ContainsFunc(upgradeChecks,
+				func(canUpgrade func(*bundles.Bundle) bool) bool { return canUpgrade(old) }) {
 			continue
 		}
-		out = append(out, csvFinding(in, fmt.Sprintf("version %s has no upgrade path: %s replaces %s, and no version "+
-			"replaces or skips it", old.Version, in.Bundle.Version, in.History[i].Version), "spec", "replaces")...)
+		out = append(out, newCSVFinding(in,
+			fmt.Sprintf("version %s has no upgrade path: %s replaces %s, and no version "+
+				"replaces or skips it", old.Version, in.Bundle.Version, in.History[i].Version), "spec", "replaces")...)
 	}
 	return out
 }
 
-// upgradesFrom returns what says whether OLM upgrades from another bundle to b directly.
-func upgradesFrom(b *bundles.Bundle) func(old *bundles.Bundle) bool {
+// newUpgradeCheck returns a function that reports whether OLM upgrades from the bundle old to the bundle b directly:
+// b replaces or skips old, or old is in the skip range of b. An invalid skip range includes no version.
+func newUpgradeCheck(b *bundles.Bundle) func(old *bundles.Bundle) bool {
 	inRange, err := semver.ParseRange(b.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey])
 	return func(old *bundles.Bundle) bool {
 		switch {
@@ -425,12 +445,14 @@ func upgradesFrom(b *bundles.Bundle) func(old *bundles.Bundle) bool {
 	}
 }
 
-// shareChannel says whether two bundles are in a common channel, as far as it is known.
-func shareChannel(a, b *bundles.Bundle) bool {
+// hasCommonChannel reports whether two bundles share a channel. It returns true if the channels of a bundle
+// are unknown.
+func hasCommonChannel(a, b *bundles.Bundle) bool {
 	return len(a.Channels) == 0 || len(b.Channels) == 0 ||
 		slices.ContainsFunc(a.Channels, func(c string) bool { return slices.Contains(b.Channels, c) })
 }
 
+// checkSkipRange reports a skip range that does not parse, or that includes the version itself.
 func checkSkipRange(in *Input) []Finding {
 	text, ok := in.Bundle.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey]
 	if !ok {
@@ -440,29 +462,31 @@ func checkSkipRange(in *Input) []Finding {
 	inRange, err := semver.ParseRange(text)
 	switch {
 	case err != nil:
-		return csvFinding(in, fmt.Sprintf("%q is no range of versions: %s", text, clip(err.Error())), place...)
+		return newCSVFinding(in, fmt.Sprintf("%q is no range of versions: %s", text, clip(err.Error())), place...)
 	case inRange(in.Bundle.Version):
-		return csvFinding(in, fmt.Sprintf("the range %q takes in version %s itself", text, in.Bundle.Version), place...)
+		return newCSVFinding(in, fmt.Sprintf("the range %q takes in version %s itself", text, in.Bundle.Version),
+			place...)
 	}
 	return nil
 }
 
+// checkMinKube reports a minKubeVersion that is higher than the predecessor's.
 func checkMinKube(in *Input) []Finding {
 	if in.Predecessor == nil {
 		return nil
 	}
-	now, err := semver.ParseTolerant(in.Bundle.CSV.Spec.MinKubeVersion)
+	minimum, err := semver.ParseTolerant(in.Bundle.CSV.Spec.MinKubeVersion)
 	if err != nil {
-		return nil // of-csv says so
+		return nil // rule of-csv reports this
 	}
-	before, err := semver.ParseTolerant(in.Predecessor.CSV.Spec.MinKubeVersion)
-	if err == nil && now.LTE(before) {
+	oldMinimum, err := semver.ParseTolerant(in.Predecessor.CSV.Spec.MinKubeVersion)
+	if err == nil && minimum.LTE(oldMinimum) {
 		return nil
 	}
-	was := "none"
+	oldText := "none"
 	if err == nil {
-		was = before.String()
+		oldText = oldMinimum.String()
 	}
-	return csvFinding(in, fmt.Sprintf("minKubeVersion is %s, and was %s in version %s", now, was,
+	return newCSVFinding(in, fmt.Sprintf("minKubeVersion is %s, and was %s in version %s", minimum, oldText,
 		in.Predecessor.Version), "spec", "minKubeVersion")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A default channel that the version is not in is right if another version is in it.
+// A default channel without the version is correct if another version is in it.
 func TestDefaultChannel(t *testing.T) {
 	annotations := func(version, channels string) string {
 		return "-- " + version + "metadata/annotations.yaml.patch --\nannotations:\n" +

@@ -25,7 +25,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 )
 
-// corpusDir is another corpus than ours, with the same files: see testdata/corpus/README.md.
+// corpusDir is the folder of another corpus with the same files; see testdata/corpus/README.md.
 var corpusDir = flag.String("corpus", "testdata/corpus", "the folder of the corpus")
 
 // corpusBundle is a line of corpus.yaml: a published bundle, and where it is.
@@ -47,7 +47,7 @@ type corpusBundle struct {
 	Licence string `json:"licence"`
 }
 
-// judged is an expected finding, and what a reviewer says of it.
+// judged is an expected finding, and the verdict of a reviewer.
 type judged struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
@@ -140,8 +140,8 @@ func lintCorpus(t testing.TB, all []corpusBundle, c corpusBundle) []judged {
 			history = append(history, b)
 		}
 	}
-	in.History = History(in.Bundle, history)
-	in.Predecessor = Predecessor(in.Bundle, in.History)
+	in.History = SortHistory(in.Bundle, history)
+	in.Predecessor = FindPredecessor(in.Bundle, in.History)
 	var out []judged
 	for _, f := range Run(in, Options{Now: today}).Findings {
 		out = append(out, judged{Rule: f.Rule, Severity: f.Severity, File: f.File, Path: f.Path, Message: f.Message})
@@ -192,8 +192,8 @@ func writeVerdicts(t testing.TB, c corpusBundle, found, before []judged) {
 	}
 }
 
-// TestCorpus lints published bundles, each against the versions before it. A finding that is new, is gone, or that
-// nobody has reviewed fails the test. -update writes the findings; the verdicts are written by hand.
+// TestCorpus lints published bundles, each against its earlier versions. The test fails if a finding is new, is gone,
+// or is not reviewed. -update writes the findings; the verdicts are written by hand.
 func TestCorpus(t *testing.T) {
 	all := readCorpus(t)
 	for _, c := range all {
@@ -229,8 +229,8 @@ func keys(all []judged) []string {
 	return out
 }
 
-// TestTheCorpusIsKnown: published bundles have only objects whose effects are known, and hardly any that gives rights
-// besides RBAC.
+// TestTheCorpusIsKnown checks that published bundles have only objects with known effects, and that almost all rights
+// come from RBAC.
 func TestTheCorpusIsKnown(t *testing.T) {
 	var got []string
 	for _, c := range readCorpus(t) {
@@ -240,7 +240,7 @@ func TestTheCorpusIsKnown(t *testing.T) {
 		}
 		for _, r := range b.Rights() {
 			if r.Source == bundles.FromObject {
-				got = append(got, fmt.Sprintf("%s: %s%s", c.name(), r.From(), r.Unknown))
+				got = append(got, fmt.Sprintf("%s: %s%s", c.name(), r.FormatSource(), r.Unknown))
 			}
 		}
 	}
@@ -251,7 +251,7 @@ func TestTheCorpusIsKnown(t *testing.T) {
 	}
 }
 
-// The corpus says of each bundle whose it is and under which licence, and no verdict is about a bundle that is gone.
+// The corpus names the owner and licence of each bundle, and each verdict belongs to an existing bundle.
 func TestCorpusIsComplete(t *testing.T) {
 	want := map[string]bool{}
 	for _, c := range readCorpus(t) {

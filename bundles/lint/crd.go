@@ -9,12 +9,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// crdRules are about single CustomResourceDefinitions, and about what they were
-// in versions published before. That schemas are structural is part of crd-schema-invalid.
-func crdRules() []Rule {
+// listCRDRules returns the rules about single CustomResourceDefinitions and about their changes since published
+// versions. Rule crd-schema-invalid checks that schemas are structural.
+func listCRDRules() []Rule {
 	return append([]Rule{{
 		ID: "crd-no-validation", Title: "A CustomResourceDefinition does not validate its objects", Severity: Warning,
-		Check: eachVersion(checkValidation),
+		Check: checkEachVersion(checkValidation),
 		Why: "Without a schema the API server accepts any field: a misspelt field is not noticed " +
 			"before the operator fails on it. `kubectl explain` shows nothing, and no later version can be " +
 			"checked against this one.",
@@ -22,7 +22,7 @@ func crdRules() []Rule {
 			"`x-kubernetes-preserve-unknown-fields` for single fields that hold objects of another API.",
 	}, {
 		ID: "crd-no-status", Title: "A CustomResourceDefinition has no status subresource", Severity: Warning,
-		Check: eachVersion(checkStatus),
+		Check: checkEachVersion(checkStatus),
 		Why: "Without the subresource users can overwrite the status, each status update counts as a new generation, " +
 			"and RBAC cannot permit writing only one of the two. Tools that wait for a resource have no " +
 			"status to wait for.",
@@ -30,7 +30,7 @@ func crdRules() []Rule {
 			"A kind that only holds configuration does not need it (the finding is Info then).",
 	}, {
 		ID: "crd-no-printer-columns", Title: "A CustomResourceDefinition shows nothing in kubectl get", Severity: Info,
-		Check: eachVersion(checkColumns),
+		Check: checkEachVersion(checkColumns),
 		Why: "`kubectl get` shows only the name and the age, so people on call have to open each resource to find " +
 			"the one that is not ready.",
 		Fix: "Add `additionalPrinterColumns`, at least one for the condition that tells whether the resource is ready.",
@@ -51,26 +51,28 @@ func crdRules() []Rule {
 		Severity: Warning, Check: checkUndefined,
 		Why: "A webhook is called for the resource, or the operator may write its status, as only the operator that " +
 			"reconciles a kind does; but no CustomResourceDefinition of the bundle defines it, and no dependency " +
-			"brings it. Where it does not exist either, an operator that watches it fails when it starts, and nobody " +
-			"can create such an object. APIs of Kubernetes, OLM and OpenShift are not reported.",
+			"brings it. If the cluster does not have the resource, an operator that watches it fails when it " +
+			"starts, and no user can create such an object. APIs of Kubernetes, OLM and OpenShift are not reported.",
 		Fix: "Add the CustomResourceDefinition and list it under `spec.customresourcedefinitions.owned`. If another " +
 			"operator brings it, list it under `required`, which OLM then installs too. Waive this finding if the " +
 			"operator works without it.",
-	}}, crdHistoryRules()...)
+	}}, listCRDHistoryRules()...)
 }
 
+// checkUndefined reports resources that the operator needs and that the bundle does not define.
 func checkUndefined(in *Input) []Finding {
 	var out []Finding
 	for _, u := range in.Bundle.UndefinedResources() {
-		out = append(out, at(in.Bundle.CSVObject(),
-			fmt.Sprintf("%s needs %s, which nothing in the bundle defines", u.By, u.Name), u.Path...))
+		out = append(out, newObjectFinding(in.Bundle.CSVObject(),
+			fmt.Sprintf("%s needs %s, which nothing in the bundle defines", u.NeededBy, u.Name), u.Path...))
 	}
 	return out
 }
 
-// eachVersion makes a check of the bundle out of one of a served version of a CustomResourceDefinition. That one
-// returns a finding's severity, message and path below the version; an empty message is none.
-func eachVersion(check func(*apiextensionsv1.CustomResourceDefinitionVersion) (Severity, string,
+// checkEachVersion returns a check of the bundle that calls check for each served version of each
+// CustomResourceDefinition. check returns the severity, the message, and the path below the version; an empty message
+// means no finding.
+func checkEachVersion(check func(*apiextensionsv1.CustomResourceDefinitionVersion) (Severity, string,
 	[]any)) func(*Input) []Finding {
 	return func(in *Input) []Finding {
 		var out []Finding
@@ -84,7 +86,8 @@ func eachVersion(check func(*apiextensionsv1.CustomResourceDefinitionVersion) (S
 				if message == "" {
 					continue
 				}
-				f := at(in.Bundle.CRDObject(d.Name), message, append([]any{"spec", "versions", i}, path...)...)
+				f := newObjectFinding(in.Bundle.CRDObject(d.Name), message,
+					append([]any{"spec", "versions", i}, path...)...)
 				f.Severity = severity
 				out = append(out, f)
 			}
@@ -93,27 +96,29 @@ func eachVersion(check func(*apiextensionsv1.CustomResourceDefinitionVersion) (S
 	}
 }
 
+// checkValidation reports a version whose schema, or the schema of its spec, has no fields.
 func checkValidation(v *apiextensionsv1.CustomResourceDefinitionVersion) (Severity, string, []any) {
 	root := []any{"schema", "openAPIV3Schema"}
 	switch {
 	case v.Schema == nil || v.Schema.OpenAPIV3Schema == nil:
 		return Warning, fmt.Sprintf("version %s has no schema", v.Name), nil
-	case anything(v.Schema.OpenAPIV3Schema):
+	case hasNoFields(v.Schema.OpenAPIV3Schema):
 		return Warning, fmt.Sprintf("the schema of version %s names no fields", v.Name), root
 	}
 	spec, ok := v.Schema.OpenAPIV3Schema.Properties["spec"]
-	if ok && anything(&spec) {
+	if ok && hasNoFields(&spec) {
 		return Warning, fmt.Sprintf("the schema of version %s names no fields of .spec", v.Name),
 			append(root, "properties", "spec")
 	}
 	return "", "", nil
 }
 
-// anything says whether a schema describes no field at all.
-func anything(s *apiextensionsv1.JSONSchemaProps) bool {
+// hasNoFields reports whether a schema describes no field.
+func hasNoFields(s *apiextensionsv1.JSONSchemaProps) bool {
 	return (s.Type == "object" || s.Type == "") && len(s.Properties) == 0 && s.AdditionalProperties == nil
 }
 
+// checkStatus reports a version without a status subresource: a warning if the schema has a status, and Info otherwise.
 func checkStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) (Severity, string, []any) {
 	if v.Subresources != nil && v.Subresources.Status != nil {
 		return "", "", nil
@@ -127,6 +132,7 @@ func checkStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) (Severity, 
 	return Info, fmt.Sprintf("version %s has no status", v.Name), []any{"subresources"}
 }
 
+// checkColumns reports a version without printer columns.
 func checkColumns(v *apiextensionsv1.CustomResourceDefinitionVersion) (Severity, string, []any) {
 	if len(v.AdditionalPrinterColumns) > 0 {
 		return "", "", nil

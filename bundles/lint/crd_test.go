@@ -19,20 +19,20 @@ func realHistory(t testing.TB, operator string, versions ...string) Input {
 	t.Helper()
 	all := bundletest.ReadAll(t, operator, versions...)
 	last := len(all) - 1
-	return Input{Bundle: all[last], History: all[:last], Predecessor: Predecessor(all[last], all[:last])}
+	return Input{Bundle: all[last], History: all[:last], Predecessor: FindPredecessor(all[last], all[:last])}
 }
 
-// The rules that look at the whole history of the largest real operator.
+// Rules that use the whole history, with the largest real operator.
 func BenchmarkCRDHistory(b *testing.B) {
 	in := realHistory(b, "grafana-operator", "5.6.3", "5.9.2")
 	for b.Loop() {
-		for _, rule := range crdHistoryRules() {
+		for _, rule := range listCRDHistoryRules() {
 			rule.Check(&in)
 		}
 	}
 }
 
-// What a real operator did to its users between two fixes of one version.
+// The changes of a real operator between two fix releases.
 func TestRealHistory(t *testing.T) {
 	in := realHistory(t, "grafana-operator", "5.6.3", "5.9.2")
 	findings := Run(in, Options{Now: today}).Findings
@@ -64,7 +64,7 @@ func TestRealHistory(t *testing.T) {
 	}
 }
 
-// New optional fields are no finding at all, of any rule.
+// No rule reports new optional fields.
 func TestAddedFieldsAreNotReported(t *testing.T) {
 	text := ""
 	for i, field := range []string{
@@ -85,10 +85,10 @@ func TestAddedFieldsAreNotReported(t *testing.T) {
 	}
 }
 
-// Many rules share what was found, and must not share it between bundles.
+// Several rules share a result, and must not use the result of another bundle.
 func TestRemember(t *testing.T) {
 	calls := 0
-	count := remember(func(*Input) int { calls++; return calls })
+	count := cacheResult(func(*Input) int { calls++; return calls })
 	a, b := &bundles.Bundle{}, &bundles.Bundle{}
 	for i, step := range []struct {
 		in   Input
@@ -104,7 +104,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// Versions that are newer than the bundle cannot be what a cluster comes from.
+// A cluster cannot upgrade from a version that is newer than the bundle.
 func TestFixOfAnOldVersion(t *testing.T) {
 	in, o := examplePlay(t,
 		"-- history/2.0.0/manifests/echoes.example.com.yaml.patch --\nspec:\n  versions:\n  - name: v1\n    schema:\n"+
@@ -117,7 +117,7 @@ func TestFixOfAnOldVersion(t *testing.T) {
 	}
 }
 
-// The pattern of quantities in many fields is one finding, and no error: an operator could not read anything else.
+// The pattern of quantities in many fields is one finding, and not an error, because no other value could be decoded.
 func TestQuantities(t *testing.T) {
 	const crd = "manifests/echoes.example.com.yaml.patch --\nspec:\n  versions:\n  - name: v1\n    schema:\n      " +
 		"openAPIV3Schema:\n        properties:\n          spec:\n            properties:\n"
@@ -136,8 +136,8 @@ func TestQuantities(t *testing.T) {
 	}
 }
 
-// One definition for all versions is what the API server does not have: an object of one version has to be valid in
-// the others, unless a webhook converts it.
+// The API server does not have one schema for all versions: without a webhook, an object of one version must be valid
+// in all other versions.
 func TestVersionsThatValidateDifferently(t *testing.T) {
 	const field = "              level: {type: string"
 	// versions are two of one kind, of which the second one is stored.
@@ -189,7 +189,7 @@ func TestVersionsThatValidateDifferently(t *testing.T) {
 	}
 }
 
-// What the operator writes it can write again, so changes of the status are warnings.
+// The operator can write the status again, so changes of the status are warnings.
 func TestChangesOfTheStatus(t *testing.T) {
 	const definition = "manifests/echoes.example.com.yaml.patch --\nspec:\n  versions:\n  - name: v1\n    schema:\n" +
 		"      openAPIV3Schema:\n        properties:\n"

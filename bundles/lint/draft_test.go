@@ -21,7 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/crd"
 )
 
-// draft is the next version of a published bundle, before it is published: it can be edited.
+// draft is an unpublished next version of a published bundle; it can be edited.
 type draft struct {
 	documents []manifest
 	// files are all that are not manifests.
@@ -144,7 +144,7 @@ func (d *draft) input() (Input, error) {
 		return Input{}, err
 	}
 	in := Input{Bundle: b, Files: files, History: d.history, Archive: d.archive, Images: d.images}
-	in.Predecessor = Predecessor(in.Bundle, in.History)
+	in.Predecessor = FindPredecessor(in.Bundle, in.History)
 	return in, nil
 }
 

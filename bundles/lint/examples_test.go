@@ -31,8 +31,7 @@ var today = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 
 const baseCSV = "manifests/echo-operator.clusterserviceversion.yaml"
 
-// baseFiles are the files of the bundle that examples are put over; nothing is
-// wrong with it.
+// baseFiles returns the files of the faultless bundle that examples are based on.
 func baseFiles(t testing.TB) fstest.MapFS {
 	t.Helper()
 	out := fstest.MapFS{}
@@ -51,8 +50,7 @@ func baseFiles(t testing.TB) fstest.MapFS {
 	return out
 }
 
-// examplePlay returns the input and options that an example stands for. See
-// examples/README.md for the format.
+// examplePlay returns the input and options of an example. See examples/README.md for the format.
 func examplePlay(t testing.TB, text string) (Input, Options) {
 	t.Helper()
 	in, o := Input{}, Options{Now: today, FailOn: Info}
@@ -88,7 +86,7 @@ func examplePlay(t testing.TB, text string) (Input, Options) {
 		}
 		in.History = append(in.History, published)
 	}
-	in.Predecessor = Predecessor(in.Bundle, in.History)
+	in.Predecessor = FindPredecessor(in.Bundle, in.History)
 	return in, o
 }
 
@@ -251,9 +249,8 @@ func of(findings []Finding, rule string) []Finding {
 	return out
 }
 
-// Each rule reports its bad example and not its good one; and nothing else
-// reports the bad one in its name once the rule is off. So each of these tests
-// fails when its rule does nothing.
+// Each rule reports its bad example and not its good example. If the rule is disabled, no other rule reports under its
+// name, so each of these tests fails if its rule does nothing.
 func TestRules(t *testing.T) {
 	for _, rule := range Rules() {
 		t.Run(rule.ID, func(t *testing.T) {
@@ -294,7 +291,7 @@ func checkFinding(t *testing.T, rule Rule, f Finding) {
 	}
 }
 
-// What rules say of themselves is what the documentation is made of.
+// The documentation is generated from the texts of the rules.
 func TestRulesAreDescribed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, rule := range Rules() {
@@ -326,8 +323,7 @@ func TestRulesAreDescribed(t *testing.T) {
 	}
 }
 
-// The bundle that examples are put over has nothing wrong with it, so that an
-// example shows its own fault only.
+// The base bundle of examples has no faults, so that an example shows only its own fault.
 func TestBaseIsClean(t *testing.T) {
 	in, o := examplePlay(t, "")
 	for _, f := range Run(in, o).Findings {
@@ -341,8 +337,7 @@ func TestBaseIsClean(t *testing.T) {
 	}
 }
 
-// Rules look and do not touch: bundles are shared, and the validators that some
-// of them call change what they are given.
+// Rules must not change bundles, because bundles are shared. Some of the validators that they call change their input.
 func TestRulesChangeNothing(t *testing.T) {
 	state := func(b *bundles.Bundle) string {
 		manifests, err := b.Manifests()

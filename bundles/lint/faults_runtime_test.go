@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 var podPath = []any{"spec", "template", "spec"}
@@ -161,7 +160,7 @@ func imageFaults() []injector {
 			}},
 		{"container-image", "the annotation names an image that no Deployment runs", csvSpot,
 			setting("registry.example.com/planted:latest", "metadata", annotationsPath,
-				registryv1.AnnotationContainerImage)},
+				bundles.AnnotationContainerImage)},
 		{"image-missing", "an image is not in its registry", containerSpots, withRegistry("linux/amd64", func(
 			known knownImages, image string) {
 			delete(known, image)
@@ -223,9 +222,9 @@ func isWithoutCertificate(d *draft, s spot) bool {
 // isAlone says whether the bundle depends on no other package, which might define any kind.
 func isAlone(d *draft, _ spot) bool {
 	return !slices.ContainsFunc(slices.Concat(d.predecessor.Dependencies, d.predecessor.Properties),
-		func(p registryv1.Property) bool {
-			return slices.Contains([]string{registryv1.PropertyPackage, registryv1.PropertyPackageRequired,
-				registryv1.PropertyConstraint}, p.Type)
+		func(p bundles.Property) bool {
+			return slices.Contains([]string{bundles.PropertyPackage, bundles.PropertyPackageRequired,
+				bundles.PropertyConstraint}, p.Type)
 		})
 }
 

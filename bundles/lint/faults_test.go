@@ -9,7 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 // csvSpot returns the one place for faults of the bundle as a whole.
@@ -101,7 +101,7 @@ func csvFaults() []injector {
 		{"of-removed-api", "a PodDisruptionBudget is of v1beta1", csvSpot, object("{apiVersion: policy/v1beta1, "+
 			"kind: PodDisruptionBudget, metadata: {name: planted}, spec: {maxUnavailable: 1}}", "apiVersion")},
 		{"of-good-practice", "a channel has an unusual name", func(*draft) []spot {
-			return []spot{fileSpot(annotationsFile, annotationsPath, registryv1.AnnotationChannels)}
+			return []spot{fileSpot(annotationsFile, annotationsPath, bundles.AnnotationChannels)}
 		}, annotating("planted")},
 		{"of-hub", "the provider has no name", csvSpot, func(d *draft, s spot) spot {
 			return d.set(s, map[string]any{}, "spec", "provider")
@@ -185,12 +185,12 @@ const (
 
 // formatFaults are faults of the files of a bundle, and of the kinds of its manifests.
 func formatFaults() []injector {
-	profile := registryv1.PropertySLO
+	profile := bundles.PropertySLO
 	return []injector{
-		{"bundle-annotations", "the channels are not named", annotation(registryv1.AnnotationChannels), annotating("")},
-		{"bundle-annotations", "no version is in the default channel", annotation(registryv1.AnnotationChannels),
+		{"bundle-annotations", "the channels are not named", annotation(bundles.AnnotationChannels), annotating("")},
+		{"bundle-annotations", "no version is in the default channel", annotation(bundles.AnnotationChannels),
 			func(d *draft, s spot) spot {
-				return annotating("planted")(d, fileSpot(s.file, annotationsPath, registryv1.AnnotationDefaultChannel))
+				return annotating("planted")(d, fileSpot(s.file, annotationsPath, bundles.AnnotationDefaultChannel))
 			}},
 		{"bundle-stray-file", "there is a README among the manifests", csvSpot, stray("README.md")},
 		{"bundle-stray-file", "there is a folder among the manifests", csvSpot, stray("planted/more.yaml")},
@@ -233,7 +233,7 @@ func formatFaults() []injector {
 				"services": []any{map[string]any{"name": "planted", "port": 81}}}), "value")(d, s)
 		}},
 		{"support-invalid", "the end of support is not a day", csvSpot, listing(propertiesFile, "properties",
-			entry(registryv1.PropertySupport, map[string]any{"endOfSupport": "soon"}), "value")},
+			entry(bundles.PropertySupport, map[string]any{"endOfSupport": "soon"}), "value")},
 		{"olmv1-dependency", "the bundle depends on a package", csvSpot, listing(dependenciesFile, "dependencies",
 			entry("olm.package", map[string]any{"packageName": "planted", "version": ">=1.0.0"}))},
 		{"olmv1-api-service", "the bundle owns an API service", csvSpot, adding(map[string]any{"name": "planted",
@@ -292,7 +292,7 @@ func upgradeFaults() []injector {
 		{"version-taken", "the version was published before", csvSpot, func(d *draft, s spot) spot {
 			return d.set(s, d.predecessor.Version.String(), "spec", "version")
 		}},
-		{"package-changed", "the package has another name", annotation(registryv1.AnnotationPackage),
+		{"package-changed", "the package has another name", annotation(bundles.AnnotationPackage),
 			annotating("planted")},
 		{"replaces-invalid", "the version replaces itself", csvSpot, func(d *draft, s spot) spot {
 			return d.set(s, d.text(s, "metadata", "name"), "spec", "replaces")
@@ -320,7 +320,7 @@ func upgradeFaults() []injector {
 
 // hasTwoInChannel says whether there are two published versions, the newer one in a channel of the draft.
 func hasTwoInChannel(d *draft, _ spot) bool {
-	return len(d.history) > 1 && shareChannel(d.predecessor, d.history[len(d.history)-1])
+	return len(d.history) > 1 && hasCommonChannel(d.predecessor, d.history[len(d.history)-1])
 }
 
 // permissionSpots are the permissions that are granted in all namespaces.
@@ -344,8 +344,8 @@ func right(group, resource string, verbs ...string) func(*draft, spot) spot {
 func rbacFaults() []injector {
 	const planted = "planted.example.com"
 	isNew := func(d *draft, _ spot) bool {
-		return !slices.ContainsFunc(grants(d.predecessor), func(g grant) bool {
-			return covers(g, tuple{group: planted, resource: "faults", verb: "get"})
+		return !slices.ContainsFunc(listGrants(d.predecessor), func(g grant) bool {
+			return hasPermission(g, permission{group: planted, resource: "faults", verb: "get"})
 		})
 	}
 	return []injector{

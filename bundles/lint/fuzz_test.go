@@ -10,12 +10,11 @@ import (
 	"testing"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
-// FuzzLint lints whatever can be read as a bundle at all: one manifest that may
-// be anything, beside one that may be anything, after a version that is fine.
-// Nothing makes a rule panic, or say something that no reporter can print.
+// FuzzLint lints any bundle that can be read: two manifests with random content, after a correct version. No input must
+// make a rule panic, or give a text that a reporter cannot print.
 func FuzzLint(f *testing.F) {
 	base := baseFiles(f)
 	const crd = "manifests/echoes.example.com.yaml"
@@ -44,7 +43,7 @@ func FuzzLint(f *testing.F) {
 				return
 			}
 			in := Input{Bundle: b, History: []*bundles.Bundle{published}, Images: knownImages{}}
-			in.Predecessor = Predecessor(b, in.History)
+			in.Predecessor = FindPredecessor(b, in.History)
 			report := Run(in, Options{Now: today})
 			for _, found := range report.Findings {
 				if found.Message == "" || strings.Contains(found.Message, "\n") {
@@ -66,7 +65,7 @@ func FuzzLint(f *testing.F) {
 	})
 }
 
-// FuzzParseWaivers reads anything as waivers, or says that it is none.
+// FuzzParseWaivers parses any text as waivers. The result is a list of waivers or an error.
 func FuzzParseWaivers(f *testing.F) {
 	f.Add([]byte("waivers:\n- {rule: of-hub, file: 'manifests/*', path: 'spec.[0', reason: ours, expires: 2027-01-01}"))
 	f.Add([]byte("waivers: [[]]"))

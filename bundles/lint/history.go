@@ -12,42 +12,44 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/crd"
 )
 
-// Predecessor returns the version that b is an upgrade of: the one that its
-// spec.replaces names, or else the highest below it; nil if there is neither.
-func Predecessor(b *bundles.Bundle, history []*bundles.Bundle) *bundles.Bundle {
-	if i := slices.IndexFunc(history, func(old *bundles.Bundle) bool {
+// FindPredecessor returns the version that b upgrades: the version in its spec.replaces, or else the highest version
+// below b; nil if there is neither.
+func FindPredecessor(b *bundles.Bundle, history []*bundles.Bundle) *bundles.Bundle {
+	replaced := slices.IndexFunc(history, func(old *bundles.Bundle) bool {
 		return b.CSV.Spec.Replaces != "" && old.Name == b.CSV.Spec.Replaces
-	}); i >= 0 {
-		return history[i]
+	})
+	if replaced >= 0 {
+		return history[replaced]
 	}
-	var best *bundles.Bundle
+	var highest *bundles.Bundle
 	for _, old := range history {
-		if old.Version.LT(b.Version) && (best == nil || best.Version.LT(old.Version)) {
-			best = old
+		if old.Version.LT(b.Version) && (highest == nil || highest.Version.LT(old.Version)) {
+			highest = old
 		}
 	}
-	return best
+	return highest
 }
 
-// Reduce returns a published version as far as rules look at it, so that long histories take little memory; nil if it
-// is b itself. The archive is the one of Input.
+// Reduce returns a published version with only the data that rules need, so that long histories use little memory. It
+// returns nil if the published version is b itself. archive is the same as in Input.
 func Reduce(archive *crd.Archive, b, published *bundles.Bundle) *bundles.Bundle {
-	if published.Name == b.Name && sameContent(published, b) {
+	if published.Name == b.Name && hasSameContent(published, b) {
 		return nil
 	}
 	return archive.Reduce(published)
 }
 
-// History sorts versions from the oldest to the newest, and leaves out b
-// itself: what has its name and its very content.
-func History(b *bundles.Bundle, all []*bundles.Bundle) []*bundles.Bundle {
+// SortHistory sorts versions from the oldest to the newest and removes b itself, which is a version with the same name
+// and the same content.
+func SortHistory(b *bundles.Bundle, all []*bundles.Bundle) []*bundles.Bundle {
 	out := slices.DeleteFunc(slices.Clone(all),
-		func(old *bundles.Bundle) bool { return old.Name == b.Name && sameContent(old, b) })
+		func(old *bundles.Bundle) bool { return old.Name == b.Name && hasSameContent(old, b) })
 	slices.SortStableFunc(out, func(x, y *bundles.Bundle) int { return x.Version.Compare(y.Version) })
 	return out
 }
 
-func sameContent(a, b *bundles.Bundle) bool {
+// hasSameContent reports whether two bundles have equal objects in the same order.
+func hasSameContent(a, b *bundles.Bundle) bool {
 	return slices.EqualFunc(a.Objects, b.Objects,
 		func(x, y *bundles.Object) bool { return equality.Semantic.DeepEqual(x.Object, y.Object) })
 }

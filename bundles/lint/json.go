@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// document is a report as JSON. Its fields only ever get more.
-type document struct {
+// jsonReport is the JSON format of a report. Fields can be added, but never removed.
+type jsonReport struct {
 	Bundle   string           `json:"bundle"`
 	Package  string           `json:"package,omitempty"`
 	Version  string           `json:"version"`
@@ -21,14 +21,16 @@ type document struct {
 	Counts   map[Severity]int `json:"counts"`
 	Findings []Finding        `json:"findings"`
 	Waived   []Waived         `json:"waived"`
-	// Known are in the baseline, Earlier are about versions that do not upgrade to the bundle directly.
+	// Known are findings in the baseline. Earlier are findings about versions that do not upgrade to the
+	// bundle directly.
 	Known   []Finding `json:"known,omitempty"`
 	Earlier []Finding `json:"earlier,omitempty"`
 }
 
-// ParseBaseline returns the findings of a report that JSON wrote, those that were in its own baseline included.
+// ParseBaseline returns the findings of a report in JSON, including the findings that were in that report's
+// own baseline.
 func ParseBaseline(text []byte) ([]Finding, error) {
-	var d document
+	var d jsonReport
 	if err := json.Unmarshal(text, &d); err != nil {
 		return nil, fmt.Errorf("decode report: %w", err)
 	}
@@ -38,9 +40,9 @@ func ParseBaseline(text []byte) ([]Finding, error) {
 	return slices.Concat(d.Findings, d.Known), nil
 }
 
-// JSON is the report for programs. Lists that are empty are there.
+// JSON returns the report in JSON, for programs. Empty lists of versions and findings are [], not null.
 func (r *Report) JSON() ([]byte, error) {
-	d := document{Bundle: r.Bundle, Package: r.Package, Version: r.Version, History: append([]string{}, r.History...),
+	d := jsonReport{Bundle: r.Bundle, Package: r.Package, Version: r.Version, History: append([]string{}, r.History...),
 		FailOn: r.FailOn,
 		Failed: r.Failed(), Counts: map[Severity]int{}, Findings: append([]Finding{}, r.Findings...),
 		Waived: append([]Waived{}, r.Waived...), Known: r.Known, Earlier: r.Earlier}

@@ -24,8 +24,8 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// objectRules are about each manifest on its own.
-func objectRules() []Rule {
+// listObjectRules returns the rules about single manifests.
+func listObjectRules() []Rule {
 	return []Rule{{
 		ID: "object-unknown-field", Title: "A manifest has a field that its kind does not have", Severity: Warning,
 		Check: checkUnknownFields,
@@ -59,7 +59,7 @@ func objectRules() []Rule {
 			"bindings for them. In a RoleBinding, a subject without a namespace is in the namespace of the binding.",
 	}, {
 		ID: "argument-namespace", Title: "An argument depends on the namespace that the operator is installed in",
-		Severity: Warning, Check: eachContainer(checkServiceNames),
+		Severity: Warning, Check: checkEachContainer(checkServiceNames),
 		Why: "Users choose the operator's namespace. An argument or a variable with `name.namespace.svc` of a " +
 			"Service of the operator names one that is not there in any other namespace, and a certificate for that " +
 			"name is not valid.",
@@ -68,12 +68,13 @@ func objectRules() []Rule {
 	}}
 }
 
+// newObject returns a pointer to an empty T.
 func newObject[T any]() any { return new(T) }
 
 var olmGroup, extensionsGroup = operatorsv1alpha1.SchemeGroupVersion, apiextensionsv1.SchemeGroupVersion
 
-// typed are the kinds whose fields are known here.
-var typed = map[schema.GroupVersionKind]func() any{
+// typedKinds are constructors for the kinds whose fields this package checks.
+var typedKinds = map[schema.GroupVersionKind]func() any{
 	olmGroup.WithKind("ClusterServiceVersion"):                  newObject[operatorsv1alpha1.ClusterServiceVersion],
 	extensionsGroup.WithKind("CustomResourceDefinition"):        newObject[apiextensionsv1.CustomResourceDefinition],
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"):             newObject[corev1.ConfigMap],
@@ -89,10 +90,12 @@ var typed = map[schema.GroupVersionKind]func() any{
 	schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"):   newObject[schedulingv1.PriorityClass],
 }
 
+// checkUnknownFields reports fields that a manifest has and its kind does not, and manifests that cannot be decoded as
+// their kind. It skips kinds that are not in typedKinds.
 func checkUnknownFields(in *Input) []Finding {
 	var out []Finding
 	for _, o := range in.Bundle.Objects {
-		empty, ok := typed[o.GroupVersionKind()]
+		empty, ok := typedKinds[o.GroupVersionKind()]
 		if !ok {
 			continue
 		}
@@ -101,94 +104,101 @@ func checkUnknownFields(in *Input) []Finding {
 		switch {
 		case ok:
 			for _, e := range strict.Errors() {
-				out = append(out, unknownField(o, e.Error()))
+				out = append(out, newUnknownFieldFinding(o, e.Error()))
 			}
 		case err != nil:
-			out = append(out, at(o, fmt.Sprintf("no %s can be decoded from it: %s", o.GetKind(), clip(err.Error()))))
+			out = append(out, newObjectFinding(o, fmt.Sprintf("no %s can be decoded from it: %s", o.GetKind(),
+				clip(err.Error()))))
 		}
 	}
 	return out
 }
 
-// unknownField takes the path out of the text that is all there is.
-func unknownField(o *bundles.Object, text string) Finding {
-	name, begins := strings.CutPrefix(text, `unknown field "`)
-	name, ends := strings.CutSuffix(name, `"`)
-	if !begins || !ends {
-		return at(o, clip(text))
+// newUnknownFieldFinding returns a finding for a decoding error. It parses the path from the error text, because the
+// error has no field for the path. The message is the error text if the error is not about an unknown field.
+func newUnknownFieldFinding(o *bundles.Object, text string) Finding {
+	name, hasPrefix := strings.CutPrefix(text, `unknown field "`)
+	name, hasSuffix := strings.CutSuffix(name, `"`)
+	if !hasPrefix || !hasSuffix {
+		return newObjectFinding(o, clip(text))
 	}
-	return at(o, fmt.Sprintf("%s has no field %s", o.GetKind(), name), parsePath(name)...)
+	return newObjectFinding(o, fmt.Sprintf("%s has no field %s", o.GetKind(), name), parsePath(name)...)
 }
 
+// checkMetadata reports metadata that the API server would refuse.
 func checkMetadata(in *Input) []Finding {
 	var out []Finding
 	for _, o := range in.Bundle.Objects {
 		name := validation.NameIsDNSSubdomain
-		if o.GroupVersionKind().Group == rbacv1.GroupName { // its names may have colons
+		if o.GroupVersionKind().Group == rbacv1.GroupName { // names may have colons
 			name = func(text string, _ bool) []string { return content.IsPathSegmentName(text) }
 		}
 		for _, err := range validation.ValidateObjectMetaAccessor(o, o.GetNamespace() != "", name,
 			field.NewPath("metadata")) {
-			out = append(out, at(o, clip(err.ErrorBody()), parsePath(err.Field)...))
+			out = append(out, newObjectFinding(o, clip(err.ErrorBody()), parsePath(err.Field)...))
 		}
 	}
 	return out
 }
 
+// checkDuplicates reports manifests with the same group, kind and name as an earlier manifest.
 func checkDuplicates(in *Input) []Finding {
 	type key struct {
 		schema.GroupKind
 		name string
 	}
-	first := map[key]*bundles.Object{}
+	firstObjects := map[key]*bundles.Object{}
 	var out []Finding
 	for _, o := range in.Bundle.Objects {
 		k := key{o.GroupVersionKind().GroupKind(), o.GetName()}
-		if before := first[k]; before != nil {
-			out = append(out, at(o, fmt.Sprintf("%s %s is in %s too", o.GetKind(), o.GetName(), before.File),
-				"metadata", "name"))
+		if earlier := firstObjects[k]; earlier != nil {
+			out = append(out, newObjectFinding(o, fmt.Sprintf("%s %s is in %s too", o.GetKind(), o.GetName(),
+				earlier.File), "metadata", "name"))
 			continue
 		}
-		first[k] = o
+		firstObjects[k] = o
 	}
 	return out
 }
 
+// checkNamespaces reports manifests that name a namespace.
 func checkNamespaces(in *Input) []Finding {
 	var out []Finding
 	for _, o := range in.Bundle.Objects {
-		// Generators put a placeholder into the ClusterServiceVersion, and everybody is used to it.
+		// Generators write a placeholder namespace into the ClusterServiceVersion, which is common and harmless.
 		if name := o.GetNamespace(); name != "" && o != in.Bundle.CSVObject() {
-			out = append(out, at(o, fmt.Sprintf("%s %s names namespace %s", o.GetKind(), o.GetName(), name), "metadata",
-				"namespace"))
+			out = append(out, newObjectFinding(o, fmt.Sprintf("%s %s names namespace %s", o.GetKind(), o.GetName(),
+				name), "metadata", "namespace"))
 		}
 	}
 	return out
 }
 
-// checkServiceNames looks for Services of the bundle and those that OLM makes. Others may be in a fixed namespace.
+// checkServiceNames reports arguments and variables that contain the name and namespace of a Service of the operator:
+// Services of the bundle and Services that OLM creates. Other Services can be in a fixed namespace.
 func checkServiceNames(c container) (string, []any) {
 	for _, list := range []struct {
 		field  string
 		values []string
 	}{{"command", c.Command}, {"args", c.Args}} {
 		for i, value := range list.values {
-			if name := c.serviceIn(value); name != "" {
+			if name := c.findService(value); name != "" {
 				return fmt.Sprintf("has the argument %q, with the namespace of Service %s", value, name),
 					[]any{list.field, i}
 			}
 		}
 	}
 	for i, e := range c.Env {
-		if name := c.serviceIn(e.Value); name != "" {
+		if name := c.findService(e.Value); name != "" {
 			return fmt.Sprintf("has %s=%s, with the namespace of Service %s", e.Name, e.Value, name), []any{"env", i}
 		}
 	}
 	return "", nil
 }
 
-// serviceIn is the Service of the operator that a text names with a namespace; empty if there is none.
-func (c container) serviceIn(text string) string {
+// findService returns the name of the first Service of the operator that a text names together with a namespace; empty
+// if there is none.
+func (c container) findService(text string) string {
 	for _, n := range bundles.ServiceNames(text) {
 		if slices.ContainsFunc(c.bundle.Objects,
 			func(o *bundles.Object) bool { return o.GetKind() == "Service" && o.GetName() == n.Name }) ||
@@ -200,28 +210,32 @@ func (c container) serviceIn(text string) string {
 	return ""
 }
 
+// checkBindings warns about bindings whose subject is a service account of the operator in a fixed namespace, and
+// reports ClusterRoleBindings whose subject has no namespace.
 func checkBindings(in *Input) []Finding {
-	ours := in.Bundle.Accounts()
+	accounts := in.Bundle.Accounts()
 	var out []Finding
 	for _, o := range in.Bundle.Objects {
-		cluster := o.GetKind() == "ClusterRoleBinding"
-		if o.GroupVersionKind().Group != rbacv1.GroupName || !cluster && o.GetKind() != "RoleBinding" {
+		isCluster := o.GetKind() == "ClusterRoleBinding"
+		isBinding := isCluster || o.GetKind() == "RoleBinding"
+		if o.GroupVersionKind().Group != rbacv1.GroupName || !isBinding {
 			continue
 		}
-		binding := &rbacv1.ClusterRoleBinding{} // which has the same fields
+		binding := &rbacv1.ClusterRoleBinding{} // a RoleBinding has the same fields
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, binding); err != nil {
-			continue // object-unknown-field says so
+			continue // rule object-unknown-field reports this
 		}
 		for i, s := range binding.Subjects {
 			switch {
-			case s.Kind != rbacv1.ServiceAccountKind || !slices.Contains(ours, s.Name):
+			case s.Kind != rbacv1.ServiceAccountKind || !slices.Contains(accounts, s.Name):
+				// The subject is not an account of the operator.
 			case s.Namespace != "":
-				f := at(o, fmt.Sprintf("%s %s names ServiceAccount %s in namespace %s", o.GetKind(), o.GetName(),
-					s.Name, s.Namespace), "subjects", i, "namespace")
+				f := newObjectFinding(o, fmt.Sprintf("%s %s names ServiceAccount %s in namespace %s", o.GetKind(),
+					o.GetName(), s.Name, s.Namespace), "subjects", i, "namespace")
 				f.Severity = Warning
 				out = append(out, f)
-			case cluster:
-				out = append(out, at(o,
+			case isCluster:
+				out = append(out, newObjectFinding(o,
 					fmt.Sprintf("ClusterRoleBinding %s does not say in which namespace ServiceAccount %s is; the API "+
 						"server refuses that",
 						o.GetName(), s.Name), "subjects", i))

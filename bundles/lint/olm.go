@@ -15,16 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/requirements"
 )
 
-// olmV0Rules are about what OLM v0 (operator-lifecycle-manager v0.46) refuses
-// or ignores.
-func olmV0Rules() []Rule {
+// listOLMV0Rules returns the rules about bundles that OLM v0 (operator-lifecycle-manager v0.46) refuses or does not
+// install completely.
+func listOLMV0Rules() []Rule {
 	return []Rule{{
 		ID: "olmv0-kind", Title: "OLM v0 does not install this kind", Severity: Error, Check: checkV0Kinds,
-		Why: "OLM v0 knows a fixed list of kinds. An InstallPlan with any other one fails as a whole, with " +
+		Why: "OLM v0 supports a fixed list of kinds. An InstallPlan with any other kind fails as a whole, with " +
 			"`UnsupportedResource`, and the operator is not installed.",
 		Fix: "Let the operator create the object, or leave it out of the bundle.",
 	}, {
@@ -34,12 +33,12 @@ func olmV0Rules() []Rule {
 			"installs it.",
 		Fix: "Give every manifest a file of its own.",
 	}, {
-		ID: "olmv0-unpack", Title: "OLM v0 takes something else from the bundle's image", Severity: Error,
+		ID: "olmv0-unpack", Title: "OLM v0 reads other content from the bundle's image", Severity: Error,
 		Check: checkUnpack,
-		Why: "OLM v0 copies an image's files by the one `annotations.yaml` that it finds anywhere in it, and decodes " +
-			"the first document of each manifest. Where a comment and a `---` come first, that document is empty, " +
-			"and the manifest is never installed. `bellwether bundle push` and `bellwether catalog publish` refuse " +
-			"such a bundle.",
+		Why: "OLM v0 finds `annotations.yaml` anywhere in the image, copies the folders that this file names, and " +
+			"decodes the first document of each manifest. If a comment and a `---` come first, that document is " +
+			"empty, and the manifest is never installed. `bellwether bundle push` and `bellwether catalog publish` " +
+			"refuse such a bundle.",
 		Fix: "Put comments below the first `---`, or remove the line; call no other file `annotations.yaml`; give " +
 			"files names that differ in letters and digits.",
 	}, {
@@ -53,12 +52,12 @@ func olmV0Rules() []Rule {
 		Check: checkInlineSize,
 		Why: "Bellwether serves bundles straight from the catalog, which needs no unpack Job. One InstallPlan then " +
 			"holds all manifests, and " +
-			"etcd takes no object above 1.5 MiB. This bundle goes through its image instead, which the clusters must " +
+			"etcd refuses objects above 1.5 MiB. This bundle goes through its image instead, which the clusters must " +
 			"be able to pull.",
 		Fix: "Nothing, if the clusters can pull the bundle's image. Otherwise shorten descriptions in " +
 			"CustomResourceDefinitions.",
 	}, {
-		ID: "olmv0-unserved-version", Title: "OLM v0 asks for a version that is not served", Severity: Error,
+		ID: "olmv0-unserved-version", Title: "OLM v0 requires a version that is not served", Severity: Error,
 		Check: checkV0Served,
 		Why: "OLM v0 takes the last version that `spec.customresourcedefinitions.owned` lists of a " +
 			"CustomResourceDefinition, and waits until it is served. If the definition says `served: false`, the " +
@@ -72,13 +71,12 @@ func olmV0Rules() []Rule {
 	}}
 }
 
-// olmV1Rules are about what OLM v1 (operator-controller) refuses. Bellwether
-// drives OLM v0, so these are warnings; an author who wants users on both has
-// to mind them.
-func olmV1Rules() []Rule {
+// listOLMV1Rules returns the rules about bundles that OLM v1 (operator-controller) refuses. Bellwether uses OLM v0, so
+// these findings are warnings; they matter to authors who also support OLM v1.
+func listOLMV1Rules() []Rule {
 	return []Rule{{
 		ID: "olmv1-kind", Title: "OLM v1 does not install this kind", Severity: Warning, Check: checkV1Kinds,
-		Why: "OLM v1 knows a fixed list of kinds, and refuses a bundle with any other one.",
+		Why: "OLM v1 supports a fixed list of kinds, and refuses a bundle with any other kind.",
 		Fix: "Let the operator create the object, or leave it out of the bundle.",
 	}, {
 		ID: "olmv1-install-mode", Title: "OLM v1 cannot install the bundle for all namespaces", Severity: Warning,
@@ -126,8 +124,7 @@ func olmV1Rules() []Rule {
 	}}
 }
 
-// v1Kinds are what OLM v1 installs: pkg/lib/bundle/supported_resources.go of
-// operator-registry.
+// v1Kinds are the kinds that OLM v1 installs (pkg/lib/bundle/supported_resources.go of operator-registry).
 var v1Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding",
 	"Service", "ServiceAccount",
 	"Role", "RoleBinding", "PrometheusRule", "ServiceMonitor", "Secret", "ConfigMap", "PodDisruptionBudget",
@@ -136,45 +133,52 @@ var v1Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Clu
 	"ConsolePlugin",
 	"NetworkPolicy", "PodMonitor"}
 
+// checkV0Kinds reports objects of kinds that OLM v0 does not install.
 func checkV0Kinds(in *Input) []Finding {
-	return otherKinds(in.Bundle, bundles.InstalledByOLM, "OLM v0")
-}
-func checkV1Kinds(in *Input) []Finding {
-	return otherKinds(in.Bundle, func(kind string) bool { return slices.Contains(v1Kinds, kind) }, "OLM v1")
+	return reportOtherKinds(in.Bundle, bundles.IsInstalledByOLM, "OLM v0")
 }
 
-func otherKinds(b *bundles.Bundle, installs func(kind string) bool, who string) []Finding {
+// checkV1Kinds reports objects of kinds that OLM v1 does not install.
+func checkV1Kinds(in *Input) []Finding {
+	return reportOtherKinds(in.Bundle, func(kind string) bool { return slices.Contains(v1Kinds, kind) }, "OLM v1")
+}
+
+// reportOtherKinds returns findings for the objects of kinds that an OLM with the given name does not install.
+func reportOtherKinds(b *bundles.Bundle, installs func(kind string) bool, olmName string) []Finding {
 	var out []Finding
 	for _, o := range b.Objects {
 		if !installs(o.GetKind()) {
-			out = append(out, at(o, fmt.Sprintf("%s does not install objects of kind %s", who, o.GetKind()), "kind"))
+			out = append(out, newObjectFinding(o, fmt.Sprintf("%s does not install objects of kind %s", olmName,
+				o.GetKind()), "kind"))
 		}
 	}
 	return out
 }
 
+// checkSecondDocument reports objects that are not the first document of their file.
 func checkSecondDocument(in *Input) []Finding {
-	seen := map[string]bool{}
+	isListed := map[string]bool{}
 	var out []Finding
 	for _, o := range in.Bundle.Objects {
-		if seen[o.File] {
-			out = append(out, at(o, fmt.Sprintf("%s %s is not the first document of its file", o.GetKind(),
-				o.GetName())))
+		if isListed[o.File] {
+			out = append(out, newObjectFinding(o, fmt.Sprintf("%s %s is not the first document of its file",
+				o.GetKind(), o.GetName())))
 		}
-		seen[o.File] = true
+		isListed[o.File] = true
 	}
 	return out
 }
 
-// checkUnpack reports what other rules do not report already: the image of such a bundle is not made.
+// checkUnpack reports other reasons why OLM v0 would read the image of the bundle incorrectly. It reports nothing if
+// the bundle violates the rules about annotations, stray files or second documents, because then no image is built.
 func checkUnpack(in *Input) []Finding {
-	if in.Files == nil || in.Bundle.Annotations[registryv1.AnnotationManifests] == "" ||
+	if in.Files == nil || in.Bundle.Annotations[bundles.AnnotationManifests] == "" ||
 		len(checkSecondDocument(in)) > 0 || len(checkStrayFiles(in)) > 0 {
 		return nil
 	}
-	files, err := imageFiles(in.Files)
+	files, err := readImageFiles(in.Files)
 	if err != nil {
-		return nil // then the bundle could not be read in the first place, or is too large
+		return nil // the bundle cannot be read either, or it is too large
 	}
 	_, err = bundles.Unpack(files, in.Bundle.Annotations)
 	if err == nil {
@@ -183,9 +187,10 @@ func checkUnpack(in *Input) []Finding {
 	return []Finding{{Message: strings.TrimPrefix(err.Error(), bundles.ErrNotBundle.Error()+": ")}}
 }
 
-// imageFiles are the files that an image of the bundle has: all that are not hidden.
-func imageFiles(files fs.FS) (map[string][]byte, error) {
-	out, left := map[string][]byte{}, bundles.MaxBytes
+// readImageFiles returns the files that an image of the bundle would contain: all files that are not hidden. The error
+// is bundles.ErrTooLarge if they have more than bundles.MaxBytes.
+func readImageFiles(files fs.FS) (map[string][]byte, error) {
+	out, remaining := map[string][]byte{}, bundles.MaxBytes
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -199,7 +204,7 @@ func imageFiles(files fs.FS) (map[string][]byte, error) {
 			return nil
 		}
 		text, err := readFile(files, name)
-		if left -= len(text); err == nil && left < 0 {
+		if remaining -= len(text); err == nil && remaining < 0 {
 			err = bundles.ErrTooLarge
 		}
 		out[name] = text
@@ -208,8 +213,10 @@ func imageFiles(files fs.FS) (map[string][]byte, error) {
 	return out, err
 }
 
+// checkBundleSize reports a bundle whose compressed files do not fit into a ConfigMap. A bundle that needs more than
+// 85% of the space is a warning.
 func checkBundleSize(in *Input) []Finding {
-	files, err := unpackedFiles(in)
+	files, err := readUnpackedFiles(in)
 	if err != nil {
 		return nil
 	}
@@ -225,9 +232,9 @@ func checkBundleSize(in *Input) []Finding {
 	return []Finding{f}
 }
 
-// unpackedFiles are the files that go into the ConfigMap: all but the
-// annotations, which become its own.
-func unpackedFiles(in *Input) ([][]byte, error) {
+// readUnpackedFiles returns the files that OLM v0 writes into the ConfigMap. The file of annotations is excluded,
+// because OLM writes its content into the annotations of the ConfigMap.
+func readUnpackedFiles(in *Input) ([][]byte, error) {
 	if in.Files == nil {
 		return in.Bundle.Manifests()
 	}
@@ -239,7 +246,7 @@ func unpackedFiles(in *Input) ([][]byte, error) {
 		}
 		for _, file := range files {
 			text, err := readFile(in.Files, file)
-			if err == nil && file != annotationsFile { // what cannot be read is a folder, or no file at all
+			if err == nil && file != annotationsFile { // a folder or another unreadable entry is skipped
 				out = append(out, text)
 			}
 		}
@@ -247,6 +254,7 @@ func unpackedFiles(in *Input) ([][]byte, error) {
 	return out, nil
 }
 
+// checkInlineSize reports a bundle whose manifests do not fit into an InstallPlan.
 func checkInlineSize(in *Input) []Finding {
 	manifests, err := in.Bundle.Manifests()
 	if err != nil {
@@ -254,30 +262,32 @@ func checkInlineSize(in *Input) []Finding {
 	}
 	size := 0
 	for _, text := range manifests {
-		quoted, err := json.Marshal(string(text)) // an InstallPlan holds manifests as text
+		quoted, err := json.Marshal(string(text)) // an InstallPlan contains manifests as strings
 		if err != nil {
 			return nil
 		}
 		size += len(quoted)
 	}
-	if size <= registryv1.MaxInlineBytes {
+	if size <= bundles.MaxInlineBytes {
 		return nil
 	}
 	return []Finding{{Message: fmt.Sprintf("its manifests take %d KiB of an InstallPlan; %d KiB fit", size>>10,
-		registryv1.MaxInlineBytes>>10)}}
+		bundles.MaxInlineBytes>>10)}}
 }
 
+// checkV0WebhookRules reports webhook rules that OLM v0 refuses, because they match all API groups or OLM's own group.
 func checkV0WebhookRules(in *Input) []Finding {
-	return forbiddenWebhookRules(in, []string{"*", "operators.coreos.com"})
+	return findForbiddenWebhookRules(in, []string{"*", "operators.coreos.com"})
 }
 
+// checkV1WebhookRules reports webhook rules that OLM v1 refuses, because they match all API groups or OLM's own group.
 func checkV1WebhookRules(in *Input) []Finding {
-	return forbiddenWebhookRules(in, []string{"*", "olm.operatorframework.io"})
+	return findForbiddenWebhookRules(in, []string{"*", "olm.operatorframework.io"})
 }
 
-// forbiddenWebhookRules finds rules about groups that may lock OLM out, and
-// about admission webhooks.
-func forbiddenWebhookRules(in *Input, groups []string) []Finding {
+// findForbiddenWebhookRules returns findings for rules of admission webhooks that match one of the API groups, or that
+// match webhook configurations. Such a webhook can block OLM.
+func findForbiddenWebhookRules(in *Input, groups []string) []Finding {
 	var out []Finding
 	for i, w := range in.Bundle.CSV.Spec.WebhookDefinitions {
 		if w.Type == operatorsv1alpha1.ConversionWebhook {
@@ -288,10 +298,10 @@ func forbiddenWebhookRules(in *Input, groups []string) []Finding {
 				place := []any{"spec", "webhookdefinitions", i, "rules", j, "apiGroups", k}
 				switch {
 				case slices.Contains(groups, group):
-					out = append(out, at(in.Bundle.CSVObject(),
+					out = append(out, newObjectFinding(in.Bundle.CSVObject(),
 						fmt.Sprintf("webhook %s matches API group %q", w.GenerateName, group), place...))
-				case group == "admissionregistration.k8s.io" && slices.ContainsFunc(rule.Resources, isAdmission):
-					out = append(out, at(in.Bundle.CSVObject(),
+				case group == "admissionregistration.k8s.io" && slices.ContainsFunc(rule.Resources, isAdmissionWebhook):
+					out = append(out, newObjectFinding(in.Bundle.CSVObject(),
 						fmt.Sprintf("webhook %s matches admission webhooks", w.GenerateName), place...))
 				}
 			}
@@ -300,12 +310,14 @@ func forbiddenWebhookRules(in *Input, groups []string) []Finding {
 	return out
 }
 
-func isAdmission(resource string) bool {
+// isAdmissionWebhook reports whether a resource is a webhook configuration.
+func isAdmissionWebhook(resource string) bool {
 	name := strings.TrimSuffix(strings.ToLower(resource), "s")
 	return resource == "*" || name == "mutatingwebhookconfiguration" || name == "validatingwebhookconfiguration"
 }
 
-func supportedModes(b *bundles.Bundle) []operatorsv1alpha1.InstallModeType {
+// listSupportedModes returns the install modes that the bundle supports.
+func listSupportedModes(b *bundles.Bundle) []operatorsv1alpha1.InstallModeType {
 	var out []operatorsv1alpha1.InstallModeType
 	for _, m := range b.CSV.Spec.InstallModes {
 		if m.Supported {
@@ -315,12 +327,14 @@ func supportedModes(b *bundles.Bundle) []operatorsv1alpha1.InstallModeType {
 	return out
 }
 
+// checkV1InstallMode reports a bundle that does not support AllNamespaces. It is Info if the bundle supports one
+// namespace, because OLM v1 can then install it with a setting.
 func checkV1InstallMode(in *Input) []Finding {
-	modes := supportedModes(in.Bundle)
+	modes := listSupportedModes(in.Bundle)
 	if len(modes) == 0 || slices.Contains(modes, operatorsv1alpha1.InstallModeTypeAllNamespaces) {
-		return nil // with no mode at all of-csv objects
+		return nil // rule of-csv reports a bundle without install modes
 	}
-	f := csvFinding(in, "only MultiNamespace is supported, which OLM v1 does not have", "spec", "installModes")
+	f := newCSVFinding(in, "only MultiNamespace is supported, which OLM v1 does not have", "spec", "installModes")
 	if slices.Contains(modes, operatorsv1alpha1.InstallModeTypeOwnNamespace) ||
 		slices.Contains(modes, operatorsv1alpha1.InstallModeTypeSingleNamespace) {
 		f[0].Message = "AllNamespaces is not supported, so every ClusterExtension has to configure the namespace to " +
@@ -330,64 +344,68 @@ func checkV1InstallMode(in *Input) []Finding {
 	return f
 }
 
+// checkV1Dependencies reports required APIs and dependencies.
 func checkV1Dependencies(in *Input) []Finding {
 	var out []Finding
 	for i, required := range in.Bundle.CSV.Spec.CustomResourceDefinitions.Required {
-		out = append(out, csvFinding(in, fmt.Sprintf("%s is required", required.Name), "spec",
+		out = append(out, newCSVFinding(in, fmt.Sprintf("%s is required", required.Name), "spec",
 			"customresourcedefinitions", "required", i)...)
 	}
 	for i, required := range in.Bundle.CSV.Spec.APIServiceDefinitions.Required {
-		out = append(out, csvFinding(in, fmt.Sprintf("%s is required", required.Name), "spec", "apiservicedefinitions",
-			"required", i)...)
+		out = append(out, newCSVFinding(in, fmt.Sprintf("%s is required", required.Name), "spec",
+			"apiservicedefinitions", "required", i)...)
 	}
 	for i, d := range in.Bundle.Dependencies {
-		out = append(out, inFile(in, dependenciesFile, d.Type, fmt.Sprintf("dependency %d is of type %s", i+1, d.Type),
-			"dependencies", i))
+		out = append(out, newFileFinding(in, dependenciesFile, d.Type,
+			fmt.Sprintf("dependency %d is of type %s", i+1, d.Type), "dependencies", i))
 	}
-	refused := []string{registryv1.PropertyGVKRequired, registryv1.PropertyPackageRequired,
-		registryv1.PropertyConstraint}
+	refused := []string{bundles.PropertyGVKRequired, bundles.PropertyPackageRequired,
+		bundles.PropertyConstraint}
 	for i, p := range in.Bundle.Properties {
 		if slices.Contains(refused, p.Type) {
-			out = append(out, inFile(in, propertiesFile, p.Type, fmt.Sprintf("property %d is of type %s", i+1, p.Type),
-				"properties", i))
+			out = append(out, newFileFinding(in, propertiesFile, p.Type,
+				fmt.Sprintf("property %d is of type %s", i+1, p.Type), "properties", i))
 		}
 	}
 	return out
 }
 
+// checkV1APIService reports owned API services.
 func checkV1APIService(in *Input) []Finding {
 	var out []Finding
 	for i, d := range in.Bundle.CSV.Spec.APIServiceDefinitions.Owned {
-		out = append(out, csvFinding(in, fmt.Sprintf("API service %s.%s is owned", d.Version, d.Group), "spec",
+		out = append(out, newCSVFinding(in, fmt.Sprintf("API service %s.%s is owned", d.Version, d.Group), "spec",
 			"apiservicedefinitions", "owned", i)...)
 	}
 	return out
 }
 
+// checkV1Webhooks reports webhook definitions, and install modes together with webhooks, that OLM v1 refuses.
 func checkV1Webhooks(in *Input) []Finding {
 	definitions := in.Bundle.CSV.Spec.WebhookDefinitions
 	var out []Finding
 	for i, w := range definitions {
-		for field, message := range webhookProblems(definitions[:i], w) {
-			out = append(out, csvFinding(in, message, "spec", "webhookdefinitions", i, field)...)
+		for field, message := range findWebhookProblems(definitions[:i], w) {
+			out = append(out, newCSVFinding(in, message, "spec", "webhookdefinitions", i, field)...)
 		}
 	}
-	if modes := supportedModes(in.Bundle); len(definitions) > 0 &&
+	if modes := listSupportedModes(in.Bundle); len(definitions) > 0 &&
 		!slices.Equal(modes, []operatorsv1alpha1.InstallModeType{operatorsv1alpha1.InstallModeTypeAllNamespaces}) {
-		out = append(out, csvFinding(in, "the bundle has webhooks, and supports other install modes than AllNamespaces",
-			"spec", "installModes")...)
+		out = append(out, newCSVFinding(in,
+			"the bundle has webhooks, and supports other install modes than AllNamespaces", "spec", "installModes")...)
 	}
 	return out
 }
 
-// webhookProblems yields what is wrong with a webhook definition, by field.
-func webhookProblems(before []operatorsv1alpha1.WebhookDescription,
+// findWebhookProblems returns messages about a webhook definition, by field: an invalid name, or a name or a converted
+// CustomResourceDefinition that one of the earlier definitions already has.
+func findWebhookProblems(earlierDefinitions []operatorsv1alpha1.WebhookDescription,
 	w operatorsv1alpha1.WebhookDescription) map[string]string {
 	out := map[string]string{}
 	if problems := validation.IsDNS1123Subdomain(w.GenerateName); len(problems) > 0 {
 		out["generateName"] = fmt.Sprintf("%q is no valid name", w.GenerateName)
 	}
-	for _, earlier := range before {
+	for _, earlier := range earlierDefinitions {
 		if earlier.Type != w.Type {
 			continue
 		}
@@ -403,54 +421,61 @@ func webhookProblems(before []operatorsv1alpha1.WebhookDescription,
 	return out
 }
 
+// checkV1Deployments reports Deployments with an invalid name, or with the name of an earlier Deployment.
 func checkV1Deployments(in *Input) []Finding {
 	var out []Finding
-	seen := map[string]bool{}
+	isListed := map[string]bool{}
 	for i, d := range in.Bundle.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		place := []any{"spec", "install", "spec", "deployments", i, "name"}
-		if seen[d.Name] {
-			out = append(out, csvFinding(in, fmt.Sprintf("two Deployments are called %s", d.Name), place...)...)
+		if isListed[d.Name] {
+			out = append(out, newCSVFinding(in, fmt.Sprintf("two Deployments are called %s", d.Name), place...)...)
 		}
-		seen[d.Name] = true
+		isListed[d.Name] = true
 		if problems := validation.IsDNS1123Subdomain(d.Name); len(problems) > 0 {
-			out = append(out, csvFinding(in, fmt.Sprintf("%q is no valid name for a Deployment", d.Name), place...)...)
+			out = append(out, newCSVFinding(in, fmt.Sprintf("%q is no valid name for a Deployment", d.Name),
+				place...)...)
 		}
 	}
 	return out
 }
 
+// checkV1OperatorCondition reports a right to OperatorConditions.
 func checkV1OperatorCondition(in *Input) []Finding {
 	for _, r := range in.Bundle.Rights() {
-		if r.IsAsked() && aboutConditions(r.Rule) {
-			return csvFinding(in, "the operator is granted rights to OperatorConditions", r.Path...)
+		if r.IsRequested() && isAboutConditions(r.Rule) {
+			return newCSVFinding(in, "the operator is granted rights to OperatorConditions", r.Path...)
 		}
 	}
 	return nil
 }
 
-func aboutConditions(rule rbacv1.PolicyRule) bool {
+// isAboutConditions reports whether a rule includes OperatorConditions.
+func isAboutConditions(rule rbacv1.PolicyRule) bool {
 	return slices.Contains(rule.APIGroups, operatorsv1alpha1.GroupName) &&
 		slices.ContainsFunc(rule.Resources, func(resource string) bool {
 			return strings.HasPrefix(resource, "operatorconditions")
 		})
 }
 
-// checkV0Served looks at the version of each owned definition that OLM asks for (GetAllCRDDescriptions of
-// operator-framework/api): the last one that the ClusterServiceVersion lists.
+// checkV0Served reports owned definitions whose version is not served. OLM v0 uses only the last version that the
+// ClusterServiceVersion lists for a definition (GetAllCRDDescriptions of operator-framework/api).
 func checkV0Served(in *Input) []Finding {
 	var out []Finding
 	owned := in.Bundle.CSV.Spec.CustomResourceDefinitions.Owned
 	for i, o := range owned {
-		again := func(later operatorsv1alpha1.CRDDescription) bool { return later.Name == o.Name }
-		if slices.ContainsFunc(owned[i+1:], again) || !isUnserved(in.Bundle, o) {
+		isSame := func(later operatorsv1alpha1.CRDDescription) bool { return later.Name == o.Name }
+		isOverridden := slices.ContainsFunc(owned[i+1:], isSame)
+		if isOverridden || !isUnserved(in.Bundle, o) {
 			continue
 		}
-		out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("version %s of %s is not served", o.Version, o.Name),
+		out = append(out, newObjectFinding(in.Bundle.CSVObject(),
+			fmt.Sprintf("version %s of %s is not served", o.Version, o.Name),
 			"spec", "customresourcedefinitions", "owned", i, "version"))
 	}
 	return out
 }
 
+// isUnserved reports whether the bundle defines the version of an owned definition and does not serve it.
 func isUnserved(b *bundles.Bundle, o operatorsv1alpha1.CRDDescription) bool {
 	for _, d := range b.CRDs {
 		for _, v := range d.Spec.Versions {

@@ -16,13 +16,12 @@ import (
 	oferrors "github.com/operator-framework/api/pkg/validation/errors"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/requirements"
 )
 
-// operatorRules are the validators of operator-framework/api, the ones that
-// operator-sdk and opm run. What they overlook is found by gapRules.
-func operatorRules() []Rule {
+// listOperatorRules returns the rules that call the validators of operator-framework/api, which operator-sdk and opm
+// also use, and the rules of listGapRules about the faults that these validators miss.
+func listOperatorRules() []Rule {
 	return slices.Concat([]Rule{{
 		ID: "of-csv", Title: "The ClusterServiceVersion is invalid or incomplete", Severity: Error,
 		Check: checkOfCSV,
@@ -81,66 +80,68 @@ func operatorRules() []Rule {
 		Fix: "Use a capability level of `Basic Install`, `Seamless Upgrades`, `Full Lifecycle`, `Deep Insights` or " +
 			"`Auto Pilot`, and the categories that the [documentation of " +
 			"OperatorHub](https://sdk.operatorframework.io/docs/olm-integration/generation/#csv-fields) lists.",
-	}}, gapRules())
+	}}, listGapRules())
 }
 
+// checkOfCSV reports what the validator of ClusterServiceVersions reports.
 func checkOfCSV(in *Input) []Finding {
-	return ofFindings(in.Bundle.CSVObject(),
+	return toFindings(in.Bundle.CSVObject(),
 		validation.ClusterServiceVersionValidator.Validate(in.Bundle.CSV.DeepCopy()))
 }
 
-// checkOfCRD leaves definitions of v1beta1 to rule of-removed-api: the
-// validator judges them by the rules for v1.
+// checkOfCRD reports what the validator of CustomResourceDefinitions reports. It skips definitions of v1beta1: the
+// validator applies the rules for v1 to them, and rule of-removed-api reports them.
 func checkOfCRD(in *Input) []Finding {
 	var out []Finding
 	for _, crd := range in.Bundle.CRDs {
-		out = append(out, ofFindings(in.Bundle.CRDObject(crd.Name),
+		out = append(out, toFindings(in.Bundle.CRDObject(crd.Name),
 			validation.CustomResourceDefinitionValidator.Validate(crd.DeepCopy()))...)
 	}
 	return out
 }
 
+// checkOfBundle reports what the validator of bundles reports.
 func checkOfBundle(in *Input) []Finding {
-	return ofFindings(in.Bundle.CSVObject(), validation.BundleValidator.Validate(ofBundle(in.Bundle)))
+	return toFindings(in.Bundle.CSVObject(), validation.BundleValidator.Validate(toValidatorBundle(in.Bundle)))
 }
 
-// checkOfObject leaves PodDisruptionBudgets out: the validator takes every
-// percentage for zero. Rule pdb-blocks-drain is about them.
+// checkOfObject reports what the validator of objects reports. It skips PodDisruptionBudgets, because the validator
+// treats every percentage as zero; rule pdb-blocks-drain checks them.
 func checkOfObject(in *Input) []Finding {
 	var out []Finding
 	for _, o := range in.Bundle.Objects {
 		if o.GetKind() != "PodDisruptionBudget" {
-			out = append(out, ofFindings(o, validation.ObjectValidator.Validate(o.Unstructured))...)
+			out = append(out, toFindings(o, validation.ObjectValidator.Validate(o.Unstructured))...)
 		}
 	}
 	return out
 }
 
-// checkOfRemovedAPI has a finding for each manifest. What is still to be removed is a warning.
+// checkOfRemovedAPI reports each manifest with an API that Kubernetes removed. An API that Kubernetes will remove in a
+// later version is a warning.
 func checkOfRemovedAPI(in *Input) []Finding {
 	var out []Finding
 	for _, removed := range requirements.RemovedAPIs(in.Bundle) {
 		o := removed.Object
 		api := o.GetAPIVersion() + " " + o.GetKind()
-		if registryv1.CompareKubernetes(removed.In, requirements.Kubernetes) <= 0 {
-			out = append(out, at(o, api+" was removed in Kubernetes v"+removed.In, "apiVersion"))
+		if bundles.CompareKubernetes(removed.In, requirements.Kubernetes) <= 0 {
+			out = append(out, newObjectFinding(o, api+" was removed in Kubernetes v"+removed.In, "apiVersion"))
 			continue
 		}
-		f := at(o, "Kubernetes v"+removed.In+" will remove "+api, "apiVersion")
+		f := newObjectFinding(o, "Kubernetes v"+removed.In+" will remove "+api, "apiVersion")
 		f.Severity = Warning
 		out = append(out, f)
 	}
 	return out
 }
 
-// checkOfGoodPractice leaves resource requests to the rules about them: the
-// validator is content where only one of CPU and memory is requested. It looks
-// at one channel at a time, because the validator names them in any order, and
-// in the wrong file.
+// checkOfGoodPractice reports what the validator of good practices reports. It ignores resource requests, which other
+// rules check, because the validator accepts a request for only CPU or only memory. It checks each channel separately,
+// because the validator lists channels in random order and in the wrong file.
 func checkOfGoodPractice(in *Input) []Finding {
-	b := ofBundle(in.Bundle)
+	b := toValidatorBundle(in.Bundle)
 	b.Channels, b.DefaultChannel = nil, ""
-	out := slices.DeleteFunc(ofFindings(in.Bundle.CSVObject(), validation.GoodPracticesValidator.Validate(b)),
+	out := slices.DeleteFunc(toFindings(in.Bundle.CSVObject(), validation.GoodPracticesValidator.Validate(b)),
 		func(f Finding) bool {
 			return strings.HasPrefix(f.Message, "unable to find the resource requests")
 		})
@@ -148,24 +149,24 @@ func checkOfGoodPractice(in *Input) []Finding {
 	for _, channel := range slices.Compact(slices.Sorted(slices.Values(in.Bundle.Channels))) {
 		results := validation.GoodPracticesValidator.Validate(&manifests.Bundle{CSV: empty,
 			Channels: []string{channel}})
-		if slices.ContainsFunc(ofFindings(nil, results),
+		if slices.ContainsFunc(toFindings(nil, results),
 			func(f Finding) bool { return strings.HasPrefix(f.Message, "channel(s)") }) {
-			out = append(out, inFile(in, annotationsFile, registryv1.AnnotationChannels,
-				fmt.Sprintf("channel %q does not begin with candidate, fast or stable",
-					channel), "annotations", registryv1.AnnotationChannels))
+			out = append(out, newFileFinding(in, annotationsFile, bundles.AnnotationChannels,
+				fmt.Sprintf("channel %q does not begin with candidate, fast or stable", channel), "annotations",
+				bundles.AnnotationChannels))
 		}
 	}
 	return out
 }
 
-// checkOfHub leaves out what of-csv and of-removed-api say.
+// checkOfHub reports what the validator for OperatorHub reports, except problems that rules of-csv and
+// of-removed-api report. Each severity is lowered by one level, because only OperatorHub refuses such bundles.
 func checkOfHub(in *Input) []Finding {
-	b := ofBundle(in.Bundle)
+	b := toValidatorBundle(in.Bundle)
 	b.Objects, b.V1beta1CRDs = nil, nil
-	found := ofFindings(in.Bundle.CSVObject(), validation.OperatorHubV2Validator.Validate(b))
-	found = slices.DeleteFunc(found, func(f Finding) bool {
-		return strings.Contains(strings.ToLower(f.Message),
-			"minkubeversion")
+	found := toFindings(in.Bundle.CSVObject(), validation.OperatorHubV2Validator.Validate(b))
+	found = slices.DeleteFunc(found, func(f Finding) bool { // rule of-csv reports a wrong minKubeVersion
+		return strings.Contains(strings.ToLower(f.Message), "minkubeversion")
 	})
 	for i, f := range found {
 		found[i].Severity = Info
@@ -176,20 +177,21 @@ func checkOfHub(in *Input) []Finding {
 	return found
 }
 
+// checkOfCategory reports non-standard categories and capability levels. All findings are warnings.
 func checkOfCategory(in *Input) []Finding {
-	b := ofBundle(in.Bundle)
+	b := toValidatorBundle(in.Bundle)
 	results := slices.Concat(validation.StandardCapabilitiesValidator.Validate(b),
 		validation.StandardCategoriesValidator.Validate(b))
-	found := ofFindings(in.Bundle.CSVObject(), results)
+	found := toFindings(in.Bundle.CSVObject(), results)
 	for i := range found {
 		found[i].Severity = Warning
 	}
 	return found
 }
 
-// ofBundle is the bundle as the validators want it. They change what they are
-// given, so it is a copy. Sizes are left to rule olmv0-bundle-size.
-func ofBundle(b *bundles.Bundle) *manifests.Bundle {
+// toValidatorBundle converts a bundle to the type of the validators. Objects that the validators change are copied. The
+// sizes are set to 1, because rule olmv0-bundle-size checks them.
+func toValidatorBundle(b *bundles.Bundle) *manifests.Bundle {
 	out := &manifests.Bundle{Name: b.Name, Package: b.Package, Channels: slices.Clone(b.Channels),
 		DefaultChannel: b.DefaultChannel,
 		CSV:            b.CSV.DeepCopy(), V1CRDs: b.CRDs, CompressedSize: 1, Size: 1}
@@ -197,15 +199,15 @@ func ofBundle(b *bundles.Bundle) *manifests.Bundle {
 		out.Objects = append(out.Objects, o.Unstructured)
 	}
 	for _, o := range b.Objects {
-		if crd := requirements.OldCRD(o); crd != nil {
+		if crd := requirements.DecodeV1beta1CRD(o); crd != nil {
 			out.V1beta1CRDs = append(out.V1beta1CRDs, crd)
 		}
 	}
 	return out
 }
 
-// ofFindings turns what a validator says of a manifest into findings there.
-func ofFindings(o *bundles.Object, results []oferrors.ManifestResult) []Finding {
+// toFindings converts the results of a validator for a manifest to findings at this manifest.
+func toFindings(o *bundles.Object, results []oferrors.ManifestResult) []Finding {
 	var out []Finding
 	for _, r := range results {
 		for _, e := range slices.Concat(r.Errors, r.Warnings) {
@@ -213,7 +215,7 @@ func ofFindings(o *bundles.Object, results []oferrors.ManifestResult) []Finding 
 			if e.Level == oferrors.LevelError {
 				severity = Error
 			}
-			f := at(o, ofMessage(o, e), ofPath(o, e)...)
+			f := newObjectFinding(o, formatValidatorMessage(o, e), findValidatorPath(o, e)...)
 			f.Severity = severity
 			out = append(out, f)
 		}
@@ -221,8 +223,9 @@ func ofFindings(o *bundles.Object, results []oferrors.ManifestResult) []Finding 
 	return out
 }
 
-// ofMessage is one sentence, without what the finding says elsewhere.
-func ofMessage(o *bundles.Object, e oferrors.Error) string {
+// formatValidatorMessage returns the error of a validator as one sentence, without the object and field that the
+// finding has separately; the type of the error if the validator gives no text. shortMessages replace long messages.
+func formatValidatorMessage(o *bundles.Object, e oferrors.Error) string {
 	text := e.Detail
 	if o != nil {
 		text = strings.TrimPrefix(text, "("+o.GetName()+") ")
@@ -235,29 +238,29 @@ func ofMessage(o *bundles.Object, e oferrors.Error) string {
 	} else if e.Type == oferrors.ErrorInvalidOperation {
 		text += fmt.Sprintf(": %v", e.BadValue)
 	}
-	for _, r := range ofRewritten {
-		if strings.HasPrefix(text, r.begins) {
+	for _, r := range shortMessages {
+		if strings.HasPrefix(text, r.prefix) {
 			text = r.short
 		}
 	}
 	return cmp.Or(clip(text), string(e.Type))
 }
 
-// ofRewritten are messages that go on for too long.
-var ofRewritten = []struct{ begins, short string }{
+// shortMessages replace messages of validators that are too long.
+var shortMessages = []struct{ prefix, short string }{
 	{"csv.Spec.minKubeVersion is not informed",
 		"minKubeVersion is missing, so OLM installs the operator on clusters of any version"},
 	{"CSV contains permissions to create CRD",
 		"the operator may create CustomResourceDefinitions, which OLM does not manage then"},
 }
 
-// ofPlaces says which field the text of an error is about, where the error
-// itself does not.
-var ofPlaces = []struct {
+// validatorPaths maps a part of an error text to the field that the error is about. It is used if the error has
+// no field.
+var validatorPaths = []struct {
 	text string
 	path []any
 }{
-	// The names of APIs come first: a group such as example.com has words of other messages in it.
+	// The names of APIs come first, because an API group such as example.com can contain the texts of later entries.
 	{"owned CRD", []any{"spec", "customresourcedefinitions", "owned"}},
 	{"required CRD", []any{"spec", "customresourcedefinitions", "required"}},
 	{"not defined in CSV", []any{"spec", "customresourcedefinitions", "owned"}},
@@ -284,18 +287,20 @@ var ofPlaces = []struct {
 	{"RBAC", []any{"rules"}},
 }
 
-func ofPath(o *bundles.Object, e oferrors.Error) []any {
+// findValidatorPath returns the path in the manifest of the field that the error of a validator is about: from the
+// field of the error, or else from its text; nil if the path is unknown.
+func findValidatorPath(o *bundles.Object, e oferrors.Error) []any {
 	if e.Field != "" {
 		if o != nil && o.GetKind() == operatorsv1alpha1.ClusterServiceVersionKind {
-			return jsonPath(reflect.TypeFor[operatorsv1alpha1.ClusterServiceVersion](), strings.Split(e.Field, "."))
+			return toJSONPath(reflect.TypeFor[operatorsv1alpha1.ClusterServiceVersion](), strings.Split(e.Field, "."))
 		}
-		return crdPath(parsePath(e.Field))
+		return toManifestPath(parsePath(e.Field))
 	}
 	if _, place, ok := strings.Cut(e.Detail, "relatedImages["); ok {
 		index, _, _ := strings.Cut(place, "]")
 		return parsePath("spec.relatedImages[" + index + "].image")
 	}
-	for _, p := range ofPlaces {
+	for _, p := range validatorPaths {
 		if strings.Contains(e.Detail, p.text) {
 			return p.path
 		}
@@ -303,8 +308,9 @@ func ofPath(o *bundles.Object, e oferrors.Error) []any {
 	return nil
 }
 
-// jsonPath turns names of Go's fields into those of the manifest.
-func jsonPath(t reflect.Type, names []string) []any {
+// toJSONPath converts the names of Go fields, beginning at type t, to the field names of the manifest. It stops at a
+// name that it cannot find.
+func toJSONPath(t reflect.Type, names []string) []any {
 	var out []any
 	for _, name := range names {
 		field, ok := reflect.StructField{}, false
@@ -315,6 +321,7 @@ func jsonPath(t reflect.Type, names []string) []any {
 			return out
 		}
 		t = field.Type
+		// Embedded structs have no name in the manifest.
 		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag != "" {
 			out = append(out, tag)
 		}

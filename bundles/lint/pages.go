@@ -13,21 +13,20 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// Markdown is the page about a rule: what, why, an example each of how not to
-// and how to, and the fix.
+// Markdown returns the page about a rule: the problem, its consequences, the fix, a bad example and a good example.
 func (r Rule) Markdown() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# %s\n\n%s. Severity: **%s**.\n\n", r.ID, r.Title, r.Severity)
 	fmt.Fprintf(&out, "## Why it hurts\n\n%s\n\n## How to fix it\n\n%s\n\n", r.Why, r.Fix)
 	fmt.Fprintf(&out, "## Example\n\nThe files are put over [a bundle with nothing "+
 		"wrong](%stree/main/bundles/lint/testdata/base).\n\n", Repository)
-	fmt.Fprintf(&out, "### Reported\n\n%s\n### Not reported\n\n%s", exampleMarkdown(r.Bad), exampleMarkdown(r.Good))
+	fmt.Fprintf(&out, "### Reported\n\n%s\n### Not reported\n\n%s", formatExample(r.Bad), formatExample(r.Good))
 	return out.String()
 }
 
-// exampleMarkdown shows an example: its introduction, and each file as code
-// under what is done with it.
-func exampleMarkdown(text string) string {
+// formatExample returns an example in Markdown: its introduction, and each file as a code block below a description of
+// the file.
+func formatExample(text string) string {
 	var out strings.Builder
 	archive := txtar.Parse([]byte(text))
 	fmt.Fprintf(&out, "%s\n", bytes.TrimSpace(archive.Comment))
@@ -36,21 +35,22 @@ func exampleMarkdown(text string) string {
 		if !bundles.IsManifest(strings.TrimSuffix(f.Name, ".patch")) {
 			language = "text"
 		}
-		fmt.Fprintf(&out, "\n%s:\n\n```%s\n%s```\n", exampleFile(f.Name), language, f.Data)
+		fmt.Fprintf(&out, "\n%s:\n\n```%s\n%s```\n", describeExampleFile(f.Name), language, f.Data)
 	}
 	return out.String()
 }
 
-// exampleFile says what a file of an example is.
-func exampleFile(name string) string {
-	when, merged := "", ""
-	if rest, old := strings.CutPrefix(name, "history/"); old {
+// describeExampleFile returns a description of a file of an example. Files in history/VERSION/ belong to a published
+// version, files ending in .patch are merged into the file of that name, and the files images and filler have no name.
+func describeExampleFile(name string) string {
+	ofVersion, merged := "", ""
+	if versionPath, isHistory := strings.CutPrefix(name, "history/"); isHistory {
 		var version string
-		version, name, _ = strings.Cut(rest, "/")
-		when = " of version " + version
+		version, name, _ = strings.Cut(versionPath, "/")
+		ofVersion = " of version " + version
 	}
-	if rest, patch := strings.CutSuffix(name, ".patch"); patch {
-		name, merged = rest, ", merged into the file"
+	if patched, isPatch := strings.CutSuffix(name, ".patch"); isPatch {
+		name, merged = patched, ", merged into the file"
 	}
 	switch name {
 	case "images":
@@ -58,11 +58,11 @@ func exampleFile(name string) string {
 	case "filler":
 		return "A file that is filled up to so many KiB"
 	}
-	return fmt.Sprintf("`%s`%s%s", name, when, merged)
+	return fmt.Sprintf("`%s`%s%s", name, ofVersion, merged)
 }
 
-// Index is the page about all rules, with a heading for each. pages is the folder with their pages, relative to the
-// index; without one, nothing links to pages.
+// Index returns the page about all rules, with a heading for each rule. pages is the folder of the rules' own pages,
+// relative to the index; if it is empty, the index has no links to these pages.
 func Index(pages string) string {
 	var out strings.Builder
 	out.WriteString("# Lint rules\n\nWhat `bellwether bundle lint` looks for, and " +

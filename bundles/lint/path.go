@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// parsePath reads what bundles.FieldPath writes.
+// parsePath parses a path in the format of bundles.FieldPath into field names (strings) and list indexes (ints). A key
+// in brackets that is not a number is a field name.
 func parsePath(text string) []any {
 	var out []any
 	for text != "" {
-		end := strings.IndexAny(text, ".[")
+		nameEnd := strings.IndexAny(text, ".[")
 		switch {
-		case end < 0:
+		case nameEnd < 0:
 			return append(out, text)
-		case end > 0:
-			out, text = append(out, text[:end]), text[end:]
+		case nameEnd > 0:
+			out, text = append(out, text[:nameEnd]), text[nameEnd:]
 		case text[0] == '.':
 			text = text[1:]
 		default:
@@ -33,10 +34,10 @@ func parsePath(text string) []any {
 	return out
 }
 
-// maxText limits how much of a foreign text is included in a message.
+// maxText is the maximum length of a text from another program in a message, in characters.
 const maxText = 300
 
-// clip shortens a foreign text to one line.
+// clip shortens a text from another program to one line of at most maxText characters.
 func clip(text string) string {
 	line := []rune(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."))
 	if len(line) > maxText {

@@ -17,8 +17,8 @@ func publishedInput(t testing.TB, operator, version string, earlier ...string) I
 	t.Helper()
 	name := operator + "/" + version
 	in := Input{Bundle: bundletest.Read(t, name), Files: bundletest.Files(t, name)}
-	in.History = History(in.Bundle, bundletest.ReadAll(t, operator, earlier...))
-	in.Predecessor = Predecessor(in.Bundle, in.History)
+	in.History = SortHistory(in.Bundle, bundletest.ReadAll(t, operator, earlier...))
+	in.Predecessor = FindPredecessor(in.Bundle, in.History)
 	return in
 }
 
@@ -30,11 +30,11 @@ func reducedInput(in Input) Input {
 	for _, old := range history {
 		in.History = append(in.History, Reduce(in.Archive, in.Bundle, old))
 	}
-	in.Predecessor = Predecessor(in.Bundle, in.History)
+	in.Predecessor = FindPredecessor(in.Bundle, in.History)
 	return in
 }
 
-// What is known to be wrong, and right, with published bundles.
+// Known correct and wrong findings about published bundles.
 func TestPublishedBundles(t *testing.T) {
 	for name, test := range map[string]struct {
 		in         func(t testing.TB) Input
@@ -91,8 +91,7 @@ func TestPublishedBundles(t *testing.T) {
 	}
 }
 
-// BenchmarkLintGrafana is the largest published bundle at hand, against all
-// versions before it, without reading the files.
+// BenchmarkLintGrafana lints the largest published bundle against all earlier versions, without reading the files.
 func BenchmarkLintGrafana(b *testing.B) {
 	in := publishedInput(b, "grafana-operator", "5.9.2", "5.6.3")
 	for b.Loop() {
@@ -100,7 +99,7 @@ func BenchmarkLintGrafana(b *testing.B) {
 	}
 }
 
-// BenchmarkReadAndLintGrafana is the same from the files on.
+// BenchmarkReadAndLintGrafana does the same, including reading the files.
 func BenchmarkReadAndLintGrafana(b *testing.B) {
 	for b.Loop() {
 		Run(publishedInput(b, "grafana-operator", "5.9.2", "5.6.3"), Options{Now: today})

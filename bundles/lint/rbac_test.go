@@ -18,38 +18,38 @@ func TestCovers(t *testing.T) {
 	all := []string{"*"}
 	for name, tc := range map[string]struct {
 		grant grant
-		right tuple
+		right permission
 		want  bool
 	}{
 		"the same": {rule([]string{""}, []string{"pods"}, []string{"get"}, nil),
-			tuple{resource: "pods", verb: "get"}, true},
+			permission{resource: "pods", verb: "get"}, true},
 		"another verb": {rule([]string{""}, []string{"pods"}, []string{"get"}, nil),
-			tuple{resource: "pods", verb: "list"}, false},
+			permission{resource: "pods", verb: "list"}, false},
 		"another group": {rule([]string{"apps"}, []string{"pods"}, []string{"get"}, nil),
-			tuple{resource: "pods", verb: "get"}, false},
+			permission{resource: "pods", verb: "get"}, false},
 		"everything": {rule(all, all, all, nil),
-			tuple{group: "apps", resource: "deployments/scale", verb: "get"}, true},
+			permission{group: "apps", resource: "deployments/scale", verb: "get"}, true},
 		"a subresource": {rule([]string{""}, []string{"pods"}, all, nil),
-			tuple{resource: "pods/exec", verb: "create"}, false},
+			permission{resource: "pods/exec", verb: "create"}, false},
 		"all such subresources": {rule(all, []string{"*/scale"}, all, nil),
-			tuple{group: "apps", resource: "deployments/scale", verb: "get"}, true},
+			permission{group: "apps", resource: "deployments/scale", verb: "get"}, true},
 		"one by its name": {rule([]string{""}, []string{"secrets"}, all, []string{"a"}),
-			tuple{resource: "secrets", verb: "get", name: "a"}, true},
+			permission{resource: "secrets", verb: "get", name: "a"}, true},
 		"all of one name": {rule([]string{""}, []string{"secrets"}, all, []string{"a"}),
-			tuple{resource: "secrets", verb: "get"}, false},
+			permission{resource: "secrets", verb: "get"}, false},
 		"one of all": {rule([]string{""}, []string{"secrets"}, all, nil),
-			tuple{resource: "secrets", verb: "get", name: "a"}, true},
+			permission{resource: "secrets", verb: "get", name: "a"}, true},
 		"a wildcard of a list": {rule([]string{""}, []string{"pods", "services"}, all, nil),
-			tuple{resource: "*", verb: "get"}, false},
+			permission{resource: "*", verb: "get"}, false},
 		"a URL": {grant{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"},
-			Verbs: all}}, tuple{url: "/metrics", verb: "get"}, true},
+			Verbs: all}}, permission{url: "/metrics", verb: "get"}, true},
 		"URLs by a prefix": {grant{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/debug/*"},
-			Verbs: all}}, tuple{url: "/debug/pprof", verb: "get"}, true},
+			Verbs: all}}, permission{url: "/debug/pprof", verb: "get"}, true},
 		"another URL": {grant{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/debug/*"},
-			Verbs: all}}, tuple{url: "/metrics", verb: "get"}, false},
+			Verbs: all}}, permission{url: "/metrics", verb: "get"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := covers(tc.grant, tc.right); got != tc.want {
+			if got := hasPermission(tc.grant, tc.right); got != tc.want {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -57,7 +57,7 @@ func TestCovers(t *testing.T) {
 }
 
 func TestCompact(t *testing.T) {
-	got := compact([]tuple{
+	got := formatPermissions([]permission{
 		{resource: "pods", verb: "get"}, {resource: "pods", verb: "list"}, {resource: "services", verb: "get"},
 		{resource: "services", verb: "list"},
 		{group: "apps", resource: "deployments", verb: "delete"}, {resource: "secrets", name: "a", verb: "get"},
@@ -69,7 +69,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// Growth is about rights, not about how they are written down.
+// Growth is about rights; the way in which they are written does not matter.
 func TestGrowth(t *testing.T) {
 	const head = "-- manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  install:\n    spec:\n      "
 	const touch = "-- history/1.0.0/metadata/annotations.yaml.patch --\nannotations: {}\n"
@@ -125,8 +125,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// Rules that hold in the operator's namespace only, in some install mode, and that become rules of the cluster, are
-// more than before.
+// Rules that become valid in more namespaces, or in more install modes, count as growth.
 func TestGrowthOfScope(t *testing.T) {
 	csv := func(history, field string) string {
 		return "-- " + history + "manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  install:\n " +

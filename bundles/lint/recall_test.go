@@ -80,7 +80,7 @@ func plantAll(t testing.TB, c corpusBundle, lower []*bundles.Bundle) []planting 
 			d := base.clone()
 			want := i.plant(d, s)
 			added := slices.DeleteFunc(d.lint(t, i.rule),
-				func(f Finding) bool { return slices.ContainsFunc(before[i.rule], f.isAs) })
+				func(f Finding) bool { return slices.ContainsFunc(before[i.rule], f.isSameAs) })
 			out = append(out, planting{i.name(), c.name(), want.file + " " + bundles.FieldPath(want.path...),
 				slices.ContainsFunc(added, want.contains), added})
 		}
@@ -133,7 +133,7 @@ func plantings(t testing.TB) []planting {
 				continue // a later version is much the same bundle
 			}
 			measured.plantings = append(measured.plantings,
-				plantAll(t, c, History(read[c.name()], lower))...)
+				plantAll(t, c, SortHistory(read[c.name()], lower))...)
 		}
 	})
 	if len(measured.plantings) == 0 {
@@ -179,7 +179,7 @@ func TestRecall(t *testing.T) {
 		}
 	}
 	for _, i := range injectors() {
-		if _, ok := Find(i.rule); !ok {
+		if _, ok := FindRule(i.rule); !ok {
 			t.Errorf("%s: there is no such rule", i.name())
 		}
 		if !planted[i.name()] && *corpusDir == "testdata/corpus" {
@@ -188,7 +188,7 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// A rule that reports nothing has no recall: the measurement does not take old findings, or findings elsewhere, for the
+// The recall of a rule without findings is zero: older findings, and findings at other places, must not count as the
 // planted fault.
 func TestRecallNeedsFindingAtPlace(t *testing.T) {
 	place := spot{file: "manifests/csv.yaml", path: []any{"spec", "versions", 1}}

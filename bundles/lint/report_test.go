@@ -37,7 +37,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// faulty is a bundle with something of everything.
+// faulty returns a bundle with many kinds of faults.
 const faulty = `
 -- manifests/echo-operator.clusterserviceversion.yaml.patch --
 metadata:
@@ -223,7 +223,7 @@ func TestParseWaivers(t *testing.T) {
 	}
 }
 
-// A waiver counts until the end of its last day, and for what it names only.
+// A waiver is valid until the end of its last day, and only for the findings that it names.
 func TestWaiverCovers(t *testing.T) {
 	waivers, err := ParseWaivers([]byte("waivers:\n- {rule: of-hub, file: 'manifests/*.yaml', path: " +
 		"'spec.versions[0].*', reason: ours, expires: 2026-11-21}"))
@@ -245,8 +245,8 @@ func TestWaiverCovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := found
 			test.change(&f)
-			w := waiving{waivers: waivers, used: make([]bool, 1), now: today.AddDate(0, 0, test.days)}
-			if got := w.find(f); got != test.want {
+			w := waiverMatcher{waivers: waivers, used: make([]bool, 1), now: today.AddDate(0, 0, test.days)}
+			if got := w.findWaiver(f); got != test.want {
 				t.Errorf("waiver %d, want %d", got, test.want)
 			}
 		})
@@ -276,7 +276,7 @@ const (
 		"spec: {replaces: echo-operator.v1.0.5}\n"
 )
 
-// What a version in between took away is not reported again, unless that is asked for; nor is what the baseline has.
+// Changes that an intermediate version made are not reported by default, and findings in the baseline never.
 func TestHistoryNoise(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text                     string

@@ -10,80 +10,82 @@ import (
 	"time"
 )
 
-// Options say what to look for, and what of it counts.
+// Options select the rules, and the findings that count.
 type Options struct {
-	// Only are the ids of the rules to run; empty means all.
+	// Only are the ids of the rules to run; empty means all rules.
 	Only []string
-	// Skip are the ids of rules not to run.
+	// Skip are the ids of rules that do not run.
 	Skip    []string
 	Waivers []Waiver
-	// Baseline are findings that are known, and do not count.
+	// Baseline are known findings, which do not count.
 	Baseline []Finding
-	// AllHistory makes changes since every published version count, and not only those since the versions that upgrade
-	// to the bundle directly.
+	// AllHistory makes changes since every published version count. By default, only changes since the versions that
+	// upgrade to the bundle directly count.
 	AllHistory bool
-	// Directory is where the bundle is, as the user named it; files are shown below it. Empty shows them as they are.
+	// Directory is the folder of the bundle as the user named it. It is the prefix of the files in the output; it can
+	// be empty.
 	Directory string
-	// WaiverFile is the name under which findings about waivers are reported; empty means WaiverFile.
+	// WaiverFile is the file name in findings about waivers; empty means the constant WaiverFile.
 	WaiverFile string
-	// Now decides which waivers have expired.
+	// Now is the current time; it determines which waivers have expired.
 	Now time.Time
-	// FailOn is the mildest severity that makes a report a failure; empty means Error.
+	// FailOn is the least severity that makes a report a failure; empty means Error.
 	FailOn Severity
 }
 
-// Report is what is wrong with a bundle.
+// Report is the result of Run for a bundle.
 type Report struct {
-	// Bundle is the name of the bundle's CSV; Package and Version are what it is a version of.
+	// Bundle is the name of the bundle's CSV; Package and Version are its package and its version.
 	Bundle  string
 	Package string
 	Version string
-	// Directory is that of the options.
+	// Directory is copied from the options.
 	Directory string
-	// History are the versions that it was compared with, the oldest first.
+	// History are the versions that the bundle was compared with, the oldest first.
 	History []string
-	// Findings are those that no waiver covers: the worst first, then in the order of files and lines.
+	// Findings are the findings that count: the most severe first, then ordered by rule, file and line.
 	Findings []Finding
-	// Waived are those that one does.
+	// Waived are the findings that a waiver covers.
 	Waived []Waived
-	// Known are those that the baseline has.
+	// Known are the findings that are in the baseline.
 	Known []Finding
-	// Earlier are those about published versions that do not upgrade to the bundle directly: what they report was
-	// taken away by a version in between.
+	// Earlier are findings about published versions that do not upgrade to the bundle directly. A version in between
+	// made the change.
 	Earlier []Finding
-	// Rules are all that ran, in their usual order.
+	// Rules are all rules that ran, in the order of Rules.
 	Rules  []Rule
 	FailOn Severity
 }
 
-// Waived is a finding that was accepted by a waiver.
+// Waived is a finding that a waiver covers.
 type Waived struct {
 	Finding
 	Waiver Waiver `json:"waiver"`
 }
 
-// Run applies the rules to a bundle. It changes nothing in the input.
+// Run applies the rules to a bundle. A finding that a waiver covers does not count, then a finding in the baseline,
+// then a finding about earlier versions. Run does not change the input.
 func Run(in Input, o Options) Report {
 	r := Report{
 		Bundle: in.Bundle.Name, Package: in.Bundle.Package, Version: in.Bundle.Version.String(),
-		Directory: o.Directory, Rules: Select(o.Only, o.Skip), FailOn: cmp.Or(o.FailOn, Error),
+		Directory: o.Directory, Rules: SelectRules(o.Only, o.Skip), FailOn: cmp.Or(o.FailOn, Error),
 	}
 	for _, b := range in.History {
 		r.History = append(r.History, b.Version.String())
 	}
-	w := waiving{waivers: o.Waivers, used: make([]bool, len(o.Waivers)), now: o.Now}
+	w := waiverMatcher{waivers: o.Waivers, used: make([]bool, len(o.Waivers)), now: o.Now}
 	for _, rule := range r.Rules {
-		if rule.Check == nil { // it is about waivers, and comes last
+		if rule.Check == nil { // the rules about waivers run last
 			continue
 		}
 		for _, f := range rule.Check(&in) {
 			f.Rule, f.Severity = rule.ID, cmp.Or(f.Severity, rule.Severity)
-			if i := w.find(f); i >= 0 {
+			if i := w.findWaiver(f); i >= 0 {
 				r.Waived = append(r.Waived, Waived{Finding: f, Waiver: o.Waivers[i]})
 				continue
 			}
 			switch {
-			case slices.ContainsFunc(o.Baseline, f.isAs):
+			case slices.ContainsFunc(o.Baseline, f.isSameAs):
 				r.Known = append(r.Known, f)
 			case f.earlier && !o.AllHistory:
 				r.Earlier = append(r.Earlier, f)
@@ -92,39 +94,39 @@ func Run(in Input, o Options) Report {
 			}
 		}
 	}
-	r.Findings = append(r.Findings, w.findings(r.Rules, cmp.Or(o.WaiverFile, WaiverFile))...)
-	slices.SortStableFunc(r.Findings, compare)
+	r.Findings = append(r.Findings, w.reportWaivers(r.Rules, cmp.Or(o.WaiverFile, WaiverFile))...)
+	slices.SortStableFunc(r.Findings, compareFindings)
 	r.Findings = slices.Compact(r.Findings)
-	for _, list := range []*[]Finding{&r.Known, &r.Earlier} {
-		slices.SortStableFunc(*list, compare)
-		*list = slices.Compact(*list)
+	for _, findings := range []*[]Finding{&r.Known, &r.Earlier} {
+		slices.SortStableFunc(*findings, compareFindings)
+		*findings = slices.Compact(*findings)
 	}
-	slices.SortStableFunc(r.Waived, func(a, b Waived) int { return compare(a.Finding, b.Finding) })
+	slices.SortStableFunc(r.Waived, func(a, b Waived) int { return compareFindings(a.Finding, b.Finding) })
 	return r
 }
 
-// isAs reports whether two findings are about the same thing. Lines change with every edit, and the list of versions
-// with every release.
-func (f Finding) isAs(g Finding) bool {
-	return f.Rule == g.Rule && f.File == g.File && f.Path == g.Path && withoutVersions(f.Message) ==
-		withoutVersions(g.Message)
+// isSameAs reports whether two findings are about the same fault. It ignores lines, which change with every edit, and
+// the list of versions in the message, which changes with every release.
+func (f Finding) isSameAs(g Finding) bool {
+	return f.Rule == g.Rule && f.File == g.File && f.Path == g.Path &&
+		trimVersions(f.Message) == trimVersions(g.Message)
 }
 
-func withoutVersions(message string) string {
-	text, _, _ := strings.Cut(message, publishedIn)
+// trimVersions removes the list of published versions from a message.
+func trimVersions(message string) string {
+	text, _, _ := strings.Cut(message, publishedPrefix)
 	return text
 }
 
-// Select returns the rules to run: those named by only, or all, less those
-// named by skip.
-func Select(only, skip []string) []Rule {
+// SelectRules returns the rules to run: the rules in only, or all rules if only is empty, without the rules in skip.
+func SelectRules(only, skip []string) []Rule {
 	return slices.DeleteFunc(Rules(), func(r Rule) bool {
 		return slices.Contains(skip, r.ID) || len(only) > 0 && !slices.Contains(only, r.ID)
 	})
 }
 
-// Find returns the rule of that id.
-func Find(id string) (Rule, bool) {
+// FindRule returns the rule with the given id, and whether it exists.
+func FindRule(id string) (Rule, bool) {
 	rules := Rules()
 	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
 	if i < 0 {
@@ -133,7 +135,8 @@ func Find(id string) (Rule, bool) {
 	return rules[i], true
 }
 
-func compare(a, b Finding) int {
+// compareFindings orders findings by severity, rule, file, line, path and message.
+func compareFindings(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
 		cmp.Compare(a.Rule, b.Rule),
@@ -144,12 +147,12 @@ func compare(a, b Finding) int {
 	)
 }
 
-// Failed says whether some finding is at least as bad as FailOn.
+// Failed reports whether a finding is at least as severe as FailOn.
 func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity.AtLeast(r.FailOn) })
 }
 
-// Count returns how many findings have a severity.
+// Count returns the number of findings with a severity.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for _, f := range r.Findings {

@@ -17,38 +17,38 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// runtimeRules are about how the operator itself runs.
-func runtimeRules() []Rule {
+// listRuntimeRules returns the rules about the Deployments and containers of the operator.
+func listRuntimeRules() []Rule {
 	return slices.Concat([]Rule{{
 		ID: "runtime-cpu-request", Title: "A container requests no CPU", Severity: Warning,
-		Check: eachContainer(checkRequest(corev1.ResourceCPU)),
+		Check: checkEachContainer(checkRequest(corev1.ResourceCPU)),
 		Why: "On a busy node the operator gets no time: it loses its lease, misses its probes and restarts, at the " +
 			"moment when it is needed. The validator of operator-framework/api accepts a request for memory only.",
 		Fix: "Request what the operator uses at rest, such as `cpu: 10m`. Leave the limit out, or well above.",
 	}, {
 		ID: "runtime-memory-request", Title: "A container requests no memory", Severity: Warning,
-		Check: eachContainer(checkRequest(corev1.ResourceMemory)),
+		Check: checkEachContainer(checkRequest(corev1.ResourceMemory)),
 		Why: "The scheduler puts the Pod where there is no memory left, and the kernel kills it first. The validator " +
 			"of operator-framework/api accepts a request for CPU only.",
 		Fix: "Request what the operator uses on a large cluster: caches grow with what it watches.",
 	}, {
 		ID: "runtime-liveness", Title: "A container has no liveness probe", Severity: Warning,
-		Check: eachContainer(checkLiveness),
+		Check: checkEachContainer(checkLiveness),
 		Why:   "An operator that stops responding is not restarted until somebody notices.",
 		Fix:   "Add a `livenessProbe` on `/healthz`; controller-runtime serves it (`--health-probe-bind-address`).",
 	}, {
 		ID: "runtime-readiness", Title: "A container has no readiness probe", Severity: Warning,
-		Check: eachContainer(checkReadiness),
-		Why: "OLM takes a Deployment for available, and the ClusterServiceVersion for Succeeded, as soon as the " +
+		Check: checkEachContainer(checkReadiness),
+		Why: "OLM treats a Deployment as available, and the ClusterServiceVersion as Succeeded, as soon as the " +
 			"process runs. An upgrade " +
 			"to a version that cannot start its work counts as a success, and webhooks get requests before they can " +
 			"answer.",
 		Fix: "Add a `readinessProbe` on `/readyz` that fails until caches are filled.",
 	}, {
 		ID: "runtime-leader-election", Title: "Several replicas do not agree on a leader", Severity: Error,
-		Check: eachDeployment(checkLeaderElection),
+		Check: checkEachDeployment(checkLeaderElection),
 		Why: "Two active replicas undo each other's changes, and create duplicate objects. If the " +
-			"operator elects a leader but may not use Leases, no replica ever starts to work.",
+			"operator elects a leader but has no right to Leases, no replica ever starts to work.",
 		Fix: "Start the operator with `--leader-elect`, and give it `get`, `create` and `update` on " +
 			"`leases.coordination.k8s.io` in " +
 			"`permissions`. Or run one replica. Waive this finding if the replicas share their work by other means.",
@@ -60,25 +60,26 @@ func runtimeRules() []Rule {
 			"port.",
 	}, {
 		ID: "runtime-pdb", Title: "Several replicas have no PodDisruptionBudget", Severity: Warning,
-		Check: eachDeployment(checkHasPDB),
+		Check: checkEachDeployment(checkHasPDB),
 		Why: "A drain may evict all replicas at once, and with them the webhooks that they serve. Several replicas " +
 			"are then no better than one.",
 		Fix: "Add a PodDisruptionBudget with `maxUnavailable: 1` that selects the Pods; OLM installs it with the " +
 			"bundle.",
 	}, {
 		ID: "runtime-priority-class", Title: "The operator's Pods have no priority class", Severity: Info,
-		Check: eachDeployment(checkPriority),
+		Check: checkEachDeployment(checkPriority),
 		Why: "When a node runs out of resources, Pods without a priority are evicted first, and the operator's " +
 			"resources are no longer reconciled.",
 		Fix: "Set `priorityClassName`: `system-cluster-critical` if the cluster cannot work without the operator, " +
 			"otherwise a class in the bundle.",
-	}, accountRule(), missingRule()}, securityRules())
+	}, newAccountRule(), newMissingObjectRule()}, listSecurityRules())
 }
 
-func accountRule() Rule {
+// newAccountRule returns the rule about service accounts of Deployments.
+func newAccountRule() Rule {
 	return Rule{
-		ID: "runtime-service-account", Title: "A Deployment runs as a service account that nobody makes",
-		Severity: Error, Check: eachDeployment(checkAccount),
+		ID: "runtime-service-account", Title: "A Deployment runs as a service account that does not exist",
+		Severity: Error, Check: checkEachDeployment(checkAccount),
 		Why: "OLM makes the service accounts that `permissions` and `clusterPermissions` name, and no others. The " +
 			"Pods of a Deployment with another account are refused, and the installation never succeeds.",
 		Fix: "List the account in `permissions`, with `rules: []` if it needs no rights; or run the Deployment as " +
@@ -86,33 +87,36 @@ func accountRule() Rule {
 	}
 }
 
-func missingRule() Rule {
+// newMissingObjectRule returns the rule about missing ConfigMaps and Secrets.
+func newMissingObjectRule() Rule {
 	return Rule{
 		ID: "runtime-missing-object", Title: "A Deployment needs a ConfigMap or a Secret that the bundle does not have",
 		Severity: Warning, Check: checkMissing,
 		Why: "A Pod does not start as long as a ConfigMap or a Secret of its volumes or variables is missing, and " +
-			"the ClusterServiceVersion never succeeds. What another Deployment of the bundle is told the name of, " +
-			"and what OLM or OpenShift make, is not reported.",
+			"the ClusterServiceVersion never succeeds. An object is not reported if another Deployment of the " +
+			"bundle receives its name, or if OLM or OpenShift create it.",
 		Fix: "Add the object to the bundle, set `optional: true`, or have the operator read it when it runs. Waive " +
 			"this finding if another Deployment of the operator makes it, or if users make it before they install " +
 			"the operator; then say so in the description.",
 	}
 }
 
+// checkMissing reports ConfigMaps and Secrets that a Deployment needs and that the bundle does not have.
 func checkMissing(in *Input) []Finding {
 	var out []Finding
 	for _, m := range in.Bundle.MissingObjects() {
-		out = append(out, at(in.Bundle.CSVObject(),
+		out = append(out, newObjectFinding(in.Bundle.CSVObject(),
 			fmt.Sprintf("deployment %s needs %s %s, which the bundle does not have", m.Deployment, m.Kind, m.Name),
 			slices.Concat(m.Deployments, m.Path)...))
 	}
 	return out
 }
 
-func securityRules() []Rule {
+// listSecurityRules returns the rules about the security of the operator's Pods.
+func listSecurityRules() []Rule {
 	return []Rule{{
 		ID: "runtime-run-as-root", Title: "A container may run as root", Severity: Warning,
-		Check: eachContainer(checkRoot),
+		Check: checkEachContainer(checkRoot),
 		Why: "A process that escapes from the container is root on the node. Namespaces that enforce the " +
 			"restricted Pod " +
 			"Security Standard refuse the Pod, so that the operator never starts there.",
@@ -120,7 +124,7 @@ func securityRules() []Rule {
 			"`runAsUser` out: OpenShift chooses one.",
 	}, {
 		ID: "runtime-privilege-escalation", Title: "A container may gain privileges", Severity: Warning,
-		Check: eachContainer(checkPrivileges),
+		Check: checkEachContainer(checkPrivileges),
 		Why: "A privileged container has full access to the node, and a set-uid program in the image can make any " +
 			"user root. The " +
 			"restricted Pod Security Standard refuses both.",
@@ -135,35 +139,36 @@ func securityRules() []Rule {
 			"mount the one folder that is needed, with `readOnly: true`.",
 	}, {
 		ID: "runtime-capabilities", Title: "A container keeps capabilities that it does not need", Severity: Warning,
-		Check: eachContainer(checkCapabilities),
+		Check: checkEachContainer(checkCapabilities),
 		Why: "The default set lets a container forge packets and change owners of files. An operator that only " +
 			"uses the API server needs none. The restricted Pod Security Standard refuses the Pod.",
 		Fix: "Set `securityContext.capabilities.drop: [ALL]` on every container; add NET_BIND_SERVICE at most.",
 	}, {
 		ID: "runtime-seccomp", Title: "A container has no seccomp profile", Severity: Warning,
-		Check: eachContainer(checkSeccomp),
+		Check: checkEachContainer(checkSeccomp),
 		Why: "Without a profile, the container can use every system call of the kernel. The restricted Pod " +
 			"Security Standard " +
 			"refuses the Pod.",
 		Fix: "Set `securityContext.seccompProfile: {type: RuntimeDefault}` on the Pod.",
 	}, {
 		ID: "runtime-writable-root", Title: "A container can write to its own image", Severity: Info,
-		Check: eachContainer(checkReadOnly),
+		Check: checkEachContainer(checkReadOnly),
 		Why: "An attacker can store programs there, and files that the operator writes there use the node's disk " +
 			"without a limit.",
-		Fix: "Set `securityContext.readOnlyRootFilesystem: true`, and mount an `emptyDir` where the operator has to " +
+		Fix: "Set `securityContext.readOnlyRootFilesystem: true`, and mount an `emptyDir` where the operator must " +
 			"write.",
 	}}
 }
 
-// deployment is one of the operator's.
+// deployment is a Deployment of the operator, and its place in the ClusterServiceVersion.
 type deployment struct {
 	operatorsv1alpha1.StrategyDeploymentSpec
 	bundle *bundles.Bundle
 	path   []any
 }
 
-// container is one that runs for as long as the operator does, or before it.
+// container is a container of the operator, and its place in the ClusterServiceVersion. init is true for
+// init containers.
 type container struct {
 	corev1.Container
 	bundle *bundles.Bundle
@@ -172,7 +177,8 @@ type container struct {
 	path   []any
 }
 
-func deployments(b *bundles.Bundle) []deployment {
+// listDeployments returns the Deployments in the ClusterServiceVersion.
+func listDeployments(b *bundles.Bundle) []deployment {
 	var out []deployment
 	for i, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		out = append(out, deployment{d, b, []any{"spec", "install", "spec", "deployments", i}})
@@ -180,49 +186,54 @@ func deployments(b *bundles.Bundle) []deployment {
 	return out
 }
 
-func (d deployment) replicas() int {
+// countReplicas returns the number of replicas, which is 1 by default.
+func (d deployment) countReplicas() int {
 	if d.Spec.Replicas == nil {
 		return 1
 	}
 	return int(*d.Spec.Replicas)
 }
 
-func (d deployment) containers() []container {
+// listContainers returns the containers of a Deployment, init containers first.
+func (d deployment) listContainers() []container {
 	var out []container
 	pod := &d.Spec.Template.Spec
-	at := slices.Concat(d.path, []any{"spec", "template", "spec"})
+	podPath := slices.Concat(d.path, []any{"spec", "template", "spec"})
 	for i, c := range pod.InitContainers {
-		out = append(out, container{c, d.bundle, pod, true, slices.Concat(at, []any{"initContainers", i})})
+		out = append(out, container{Container: c, bundle: d.bundle, pod: pod, init: true,
+			path: slices.Concat(podPath, []any{"initContainers", i})})
 	}
 	for i, c := range pod.Containers {
-		out = append(out, container{c, d.bundle, pod, false, slices.Concat(at, []any{"containers", i})})
+		out = append(out, container{Container: c, bundle: d.bundle, pod: pod,
+			path: slices.Concat(podPath, []any{"containers", i})})
 	}
 	return out
 }
 
-// eachDeployment makes a check of the bundle out of one of a Deployment, which returns a message and the path below it;
-// an empty message is none.
-func eachDeployment(check func(deployment) (string, []any)) func(*Input) []Finding {
+// checkEachDeployment returns a check of the bundle that calls check for each Deployment. check returns a message and
+// the path below the Deployment; an empty message means no finding.
+func checkEachDeployment(check func(deployment) (string, []any)) func(*Input) []Finding {
 	return func(in *Input) []Finding {
 		var out []Finding
-		for _, d := range deployments(in.Bundle) {
+		for _, d := range listDeployments(in.Bundle) {
 			if message, path := check(d); message != "" {
-				out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s %s", d.Name, message),
-					slices.Concat(d.path, path)...))
+				out = append(out, newObjectFinding(in.Bundle.CSVObject(),
+					fmt.Sprintf("deployment %s %s", d.Name, message), slices.Concat(d.path, path)...))
 			}
 		}
 		return out
 	}
 }
 
-// eachContainer is the same for a container.
-func eachContainer(check func(container) (string, []any)) func(*Input) []Finding {
+// checkEachContainer returns a check of the bundle that calls check for each container. check returns a message and the
+// path below the container; an empty message means no finding.
+func checkEachContainer(check func(container) (string, []any)) func(*Input) []Finding {
 	return func(in *Input) []Finding {
 		var out []Finding
-		for _, d := range deployments(in.Bundle) {
-			for _, c := range d.containers() {
+		for _, d := range listDeployments(in.Bundle) {
+			for _, c := range d.listContainers() {
 				if message, path := check(c); message != "" {
-					out = append(out, at(in.Bundle.CSVObject(),
+					out = append(out, newObjectFinding(in.Bundle.CSVObject(),
 						fmt.Sprintf("container %s of deployment %s %s", c.Name, d.Name, message),
 						slices.Concat(c.path, path)...))
 				}
@@ -232,9 +243,10 @@ func eachContainer(check func(container) (string, []any)) func(*Input) []Finding
 	}
 }
 
+// checkRequest returns a check that reports a container without a request for a resource.
 func checkRequest(resource corev1.ResourceName) func(container) (string, []any) {
 	return func(c container) (string, []any) {
-		// A limit without a request is the request.
+		// If only a limit is set, Kubernetes uses it as the request.
 		if !c.Resources.Requests.Name(resource, "").IsZero() || !c.Resources.Limits.Name(resource, "").IsZero() {
 			return "", nil
 		}
@@ -242,6 +254,7 @@ func checkRequest(resource corev1.ResourceName) func(container) (string, []any) 
 	}
 }
 
+// checkLiveness reports a container without a liveness probe.
 func checkLiveness(c container) (string, []any) {
 	if c.init || c.LivenessProbe != nil {
 		return "", nil
@@ -249,6 +262,7 @@ func checkLiveness(c container) (string, []any) {
 	return "has no liveness probe", nil
 }
 
+// checkReadiness reports a container without a readiness probe.
 func checkReadiness(c container) (string, []any) {
 	if c.init || c.ReadinessProbe != nil {
 		return "", nil
@@ -256,118 +270,130 @@ func checkReadiness(c container) (string, []any) {
 	return "has no readiness probe", nil
 }
 
+// checkLeaderElection reports a Deployment with several replicas that do not, or cannot, elect a leader. Without a flag
+// for leader election, a Deployment with a right to leases is assumed to elect a leader.
 func checkLeaderElection(d deployment) (string, []any) {
-	if d.replicas() < 2 {
+	if d.countReplicas() < 2 {
 		return "", nil
 	}
-	at := []any{"spec", "replicas"}
-	elects := elects(d)
+	path := []any{"spec", "replicas"}
+	election := readLeaderElection(d)
 	switch {
-	case elects == no:
-		return fmt.Sprintf("has %d replicas, and leader election is off", d.replicas()), at
-	case !mayElect(d.bundle) && elects == yes:
-		return fmt.Sprintf("has %d replicas that elect a leader, and no right to leases", d.replicas()), at
-	case !mayElect(d.bundle) && !d.servesWebhooksOnly():
+	case election == electionOff:
+		return fmt.Sprintf("has %d replicas, and leader election is off", d.countReplicas()), path
+	case !canElect(d.bundle) && election == electionOn:
+		return fmt.Sprintf("has %d replicas that elect a leader, and no right to leases", d.countReplicas()), path
+	case !canElect(d.bundle) && !d.isWebhookOnly():
 		return fmt.Sprintf("has %d replicas, and neither a flag for leader election nor a right to leases",
-			d.replicas()), at
+			d.countReplicas()), path
 	}
 	return "", nil
 }
 
-// servesWebhooksOnly says whether the operator proper is another Deployment; all replicas of a web server may answer.
-func (d deployment) servesWebhooksOnly() bool {
-	return len(deployments(d.bundle)) > 1 && slices.ContainsFunc(d.bundle.CSV.Spec.WebhookDefinitions,
+// isWebhookOnly reports whether the Deployment serves webhooks and the bundle has other Deployments, so that this
+// Deployment probably is not the operator itself. All replicas of a webhook server may be active.
+func (d deployment) isWebhookOnly() bool {
+	return len(listDeployments(d.bundle)) > 1 && slices.ContainsFunc(d.bundle.CSV.Spec.WebhookDefinitions,
 		func(w operatorsv1alpha1.WebhookDescription) bool { return w.DeploymentName == d.Name })
 }
 
-// answer is what can be told of something that may as well be written in a program.
-type answer int
+// electionState is whether leader election is on, as far as flags show. A program can also enable it in its code.
+type electionState int
 
 const (
-	unknown answer = iota
-	yes
-	no
+	electionUnknown electionState = iota
+	electionOn
+	electionOff
 )
 
-// elects looks for the flag that operators conventionally have: --leader-elect, --enable-leader-election,
-// --leader-election and so on.
-func elects(d deployment) answer {
-	for _, c := range d.containers() {
+// readLeaderElection returns the value of the first conventional flag for leader election (--leader-elect,
+// --enable-leader-election, --leader-election and so on); electionUnknown if no container has such a flag.
+func readLeaderElection(d deployment) electionState {
+	for _, c := range d.listContainers() {
 		for _, arg := range slices.Concat(c.Command, c.Args) {
-			flag, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-			if flag = strings.ReplaceAll(strings.TrimPrefix(flag, "enable-"), "election",
-				"elect"); flag != "leader-elect" {
+			flag, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			// All spellings of the flag are converted to leader-elect.
+			flag = strings.ReplaceAll(strings.TrimPrefix(flag, "enable-"), "election", "elect")
+			if flag != "leader-elect" {
 				continue
 			}
-			if given && value != "true" {
-				return no
+			if hasValue && value != "true" {
+				return electionOff
 			}
-			return yes
+			return electionOn
 		}
 	}
-	return unknown
+	return electionUnknown
 }
 
-func mayElect(b *bundles.Bundle) bool {
-	return slices.ContainsFunc(grants(b), func(g grant) bool {
-		return covers(g, tuple{group: "coordination.k8s.io", resource: "leases", verb: "update"}) ||
-			covers(g, tuple{group: "coordination.k8s.io", resource: "leases", verb: "patch"}) ||
-			covers(g, tuple{resource: "configmaps", verb: "update"})
+// canElect reports whether the operator has the rights that leader election needs: to write leases or, for old
+// versions of client-go, ConfigMaps.
+func canElect(b *bundles.Bundle) bool {
+	return slices.ContainsFunc(listGrants(b), func(g grant) bool {
+		return hasPermission(g, permission{group: "coordination.k8s.io", resource: "leases", verb: "update"}) ||
+			hasPermission(g, permission{group: "coordination.k8s.io", resource: "leases", verb: "patch"}) ||
+			hasPermission(g, permission{resource: "configmaps", verb: "update"})
 	})
 }
 
-// checkMetrics looks at all Deployments together: one that serves metrics is enough.
+// checkMetrics reports a bundle whose metrics cannot be collected: it has no PodMonitor, and no Service exposes the
+// metrics of any Deployment.
 func checkMetrics(in *Input) []Finding {
-	all := deployments(in.Bundle)
-	if len(all) == 0 || hasKind(in.Bundle, "PodMonitor") || slices.ContainsFunc(all, collected) {
+	all := listDeployments(in.Bundle)
+	if len(all) == 0 || hasKind(in.Bundle, "PodMonitor") || slices.ContainsFunc(all, hasMetricsService) {
 		return nil
 	}
 	for _, d := range all {
-		if slices.ContainsFunc(d.containers(), func(c container) bool {
-			return slices.ContainsFunc(c.Ports,
-				isMetrics)
+		if slices.ContainsFunc(d.listContainers(), func(c container) bool {
+			return slices.ContainsFunc(c.Ports, isMetricsPort)
 		}) {
-			return []Finding{at(in.Bundle.CSVObject(),
+			return []Finding{newObjectFinding(in.Bundle.CSVObject(),
 				fmt.Sprintf("deployment %s has a port for metrics, and no Service exposes it", d.Name), d.path...)}
 		}
 	}
-	return []Finding{at(in.Bundle.CSVObject(), "no container has a port for metrics, and no Service exposes one",
-		"spec", "install", "spec", "deployments")}
+	return []Finding{newObjectFinding(in.Bundle.CSVObject(),
+		"no container has a port for metrics, and no Service exposes one", "spec", "install", "spec", "deployments")}
 }
 
-func isMetrics(p corev1.ContainerPort) bool { return strings.Contains(p.Name, "metrics") }
+// isMetricsPort reports whether a container port is named as a port for metrics.
+func isMetricsPort(p corev1.ContainerPort) bool { return strings.Contains(p.Name, "metrics") }
 
+// hasKind reports whether the bundle has an object of a kind.
 func hasKind(b *bundles.Bundle, kind string) bool {
 	return slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool { return o.GetKind() == kind })
 }
 
-// collected says whether a Service of the bundle leads to the Deployment's metrics. Where a ServiceMonitor comes with
-// it, any does.
-func collected(d deployment) bool {
+// hasMetricsService reports whether a Service of the bundle exposes the Deployment's metrics. The Service must select
+// the Deployment, and its name or one of its ports must be about metrics. If the bundle has a ServiceMonitor, any
+// Service that selects the Deployment counts.
+func hasMetricsService(d deployment) bool {
 	return slices.ContainsFunc(d.bundle.Objects, func(o *bundles.Object) bool {
 		var service corev1.Service
-		if o.GetKind() != "Service" || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object,
-			&service) != nil ||
-			len(service.Spec.Selector) == 0 || !within(service.Spec.Selector, d.Spec.Template.Labels) {
+		if o.GetKind() != "Service" ||
+			runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &service) != nil ||
+			len(service.Spec.Selector) == 0 || !isSubset(service.Spec.Selector, d.Spec.Template.Labels) {
 			return false
 		}
 		return strings.Contains(service.Name, "metrics") || hasKind(d.bundle, "ServiceMonitor") ||
-			slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return leadsToMetrics(d, p) })
+			slices.ContainsFunc(service.Spec.Ports,
+				func(p corev1.ServicePort) bool { return isMetricsServicePort(d, p) })
 	})
 }
 
-func leadsToMetrics(d deployment, p corev1.ServicePort) bool {
+// isMetricsServicePort reports whether a port of a Service leads to a port for metrics of the Deployment.
+func isMetricsServicePort(d deployment, p corev1.ServicePort) bool {
 	if strings.Contains(p.Name+p.TargetPort.StrVal, "metrics") {
 		return true
 	}
-	return slices.ContainsFunc(d.containers(), func(c container) bool {
+	return slices.ContainsFunc(d.listContainers(), func(c container) bool {
 		return slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool {
-			return isMetrics(port) && port.ContainerPort == p.TargetPort.IntVal
+			return isMetricsPort(port) && port.ContainerPort == p.TargetPort.IntVal
 		})
 	})
 }
 
-func within(part, all map[string]string) bool {
+// isSubset reports whether all contains every entry of part.
+func isSubset(part, all map[string]string) bool {
 	for k, v := range part {
 		if have, ok := all[k]; !ok || have != v {
 			return false
@@ -376,21 +402,24 @@ func within(part, all map[string]string) bool {
 	return true
 }
 
+// checkHasPDB reports a Deployment with several replicas and no PodDisruptionBudget.
 func checkHasPDB(d deployment) (string, []any) {
-	if d.replicas() < 2 || slices.ContainsFunc(d.bundle.Objects, func(o *bundles.Object) bool {
+	if d.countReplicas() < 2 || slices.ContainsFunc(d.bundle.Objects, func(o *bundles.Object) bool {
 		var pdb policyv1.PodDisruptionBudget
 		return o.GetKind() == "PodDisruptionBudget" &&
 			runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &pdb) == nil &&
-			selects(pdb.Spec.Selector, d.Spec.Template.Labels)
+			matchesLabels(pdb.Spec.Selector, d.Spec.Template.Labels)
 	}) {
 		return "", nil
 	}
-	return fmt.Sprintf("has %d replicas, and no PodDisruptionBudget selects them", d.replicas()),
+	return fmt.Sprintf("has %d replicas, and no PodDisruptionBudget selects them", d.countReplicas()),
 		[]any{"spec", "replicas"}
 }
 
+// checkAccount reports a Deployment whose service account OLM does not create and the bundle does not contain. The
+// account "default" exists in every namespace.
 func checkAccount(d deployment) (string, []any) {
-	account := bundles.AccountOf(d.Spec.Template.Spec)
+	account := bundles.ReadServiceAccount(d.Spec.Template.Spec)
 	if account == bundles.DefaultAccount || d.bundle.HasAccount(account) {
 		return "", nil
 	}
@@ -398,6 +427,7 @@ func checkAccount(d deployment) (string, []any) {
 		[]any{"spec", "template", "spec"}
 }
 
+// checkPriority reports a Deployment without a priority class.
 func checkPriority(d deployment) (string, []any) {
 	if d.Spec.Template.Spec.PriorityClassName != "" {
 		return "", nil
@@ -405,8 +435,9 @@ func checkPriority(d deployment) (string, []any) {
 	return "has no priority class", []any{"spec", "template", "spec"}
 }
 
+// checkRoot reports a container that runs, or can run, as root. Settings of the container override those of the Pod.
 func checkRoot(c container) (string, []any) {
-	pod, own := podSecurity(c), ownSecurity(c)
+	pod, own := readPodSecurity(c), readContainerSecurity(c)
 	user, nonRoot := pod.RunAsUser, pod.RunAsNonRoot
 	if own.RunAsUser != nil {
 		user = own.RunAsUser
@@ -414,17 +445,20 @@ func checkRoot(c container) (string, []any) {
 	if own.RunAsNonRoot != nil {
 		nonRoot = own.RunAsNonRoot
 	}
+	isRefusedAsRoot := nonRoot != nil && *nonRoot // the kubelet does not start such a container as root
+	hasOtherUser := nonRoot == nil && user != nil
 	switch {
 	case user != nil && *user == 0:
 		return "runs as root", []any{"securityContext"}
-	case nonRoot != nil && *nonRoot || nonRoot == nil && user != nil:
+	case isRefusedAsRoot || hasOtherUser:
 		return "", nil
 	}
 	return "may run as root", []any{"securityContext"}
 }
 
+// checkPrivileges reports a container that is privileged or can gain privileges.
 func checkPrivileges(c container) (string, []any) {
-	own := ownSecurity(c)
+	own := readContainerSecurity(c)
 	switch {
 	case own.Privileged != nil && *own.Privileged:
 		return "is privileged", []any{"securityContext", "privileged"}
@@ -434,54 +468,61 @@ func checkPrivileges(c container) (string, []any) {
 	return "", nil
 }
 
+// checkHostAccess reports Deployments whose Pods have access to the node.
 func checkHostAccess(in *Input) []Finding {
 	var out []Finding
-	for _, d := range deployments(in.Bundle) {
-		for _, access := range bundles.NodeAccessOf(d.Spec.Template.Spec) {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s %s", d.Name, access.What),
+	for _, d := range listDeployments(in.Bundle) {
+		for _, access := range bundles.ListPodNodeAccess(d.Spec.Template.Spec) {
+			out = append(out, newObjectFinding(in.Bundle.CSVObject(),
+				fmt.Sprintf("deployment %s %s", d.Name, access.Description),
 				slices.Concat(d.path, []any{"spec", "template", "spec"}, access.Path)...))
 		}
 	}
 	return out
 }
 
+// checkCapabilities reports a container with the default capabilities, or with any except NET_BIND_SERVICE.
 func checkCapabilities(c container) (string, []any) {
-	own := ownSecurity(c)
-	at := []any{"securityContext", "capabilities"}
+	own := readContainerSecurity(c)
+	path := []any{"securityContext", "capabilities"}
 	if own.Capabilities == nil || !slices.Contains(own.Capabilities.Drop, "ALL") {
-		return "keeps the default capabilities", at
+		return "keeps the default capabilities", path
 	}
 	for _, added := range own.Capabilities.Add {
 		if added != "NET_BIND_SERVICE" {
-			return fmt.Sprintf("has the capability %s", added), at
+			return fmt.Sprintf("has the capability %s", added), path
 		}
 	}
 	return "", nil
 }
 
+// checkSeccomp reports a container without a seccomp profile, or with the profile Unconfined.
 func checkSeccomp(c container) (string, []any) {
-	at := []any{"securityContext", "seccompProfile"}
-	profile := cmp.Or(ownSecurity(c).SeccompProfile, podSecurity(c).SeccompProfile)
+	path := []any{"securityContext", "seccompProfile"}
+	profile := cmp.Or(readContainerSecurity(c).SeccompProfile, readPodSecurity(c).SeccompProfile)
 	switch {
 	case profile == nil:
-		return "has no seccomp profile", at
+		return "has no seccomp profile", path
 	case profile.Type == corev1.SeccompProfileTypeUnconfined:
-		return "runs without seccomp", at
+		return "runs without seccomp", path
 	}
 	return "", nil
 }
 
+// checkReadOnly reports a container whose root file system is writable.
 func checkReadOnly(c container) (string, []any) {
-	if own := ownSecurity(c); own.ReadOnlyRootFilesystem != nil && *own.ReadOnlyRootFilesystem {
+	if own := readContainerSecurity(c); own.ReadOnlyRootFilesystem != nil && *own.ReadOnlyRootFilesystem {
 		return "", nil
 	}
 	return "can write to its root file system", []any{"securityContext", "readOnlyRootFilesystem"}
 }
 
-func podSecurity(c container) *corev1.PodSecurityContext {
+// readPodSecurity returns the security context of the container's Pod; never nil.
+func readPodSecurity(c container) *corev1.PodSecurityContext {
 	return cmp.Or(c.pod.SecurityContext, &corev1.PodSecurityContext{})
 }
 
-func ownSecurity(c container) *corev1.SecurityContext {
+// readContainerSecurity returns the security context of the container; never nil.
+func readContainerSecurity(c container) *corev1.SecurityContext {
 	return cmp.Or(c.SecurityContext, &corev1.SecurityContext{})
 }

@@ -145,7 +145,7 @@ func TestSecurityContexts(t *testing.T) {
 	}
 }
 
-// Containers that run before the operator are containers, but have no probes.
+// Init containers are checked like containers, but need no probes.
 func TestInitContainers(t *testing.T) {
 	text := inCSV("deployments:\n- name: echo-operator\n  spec:\n    template:\n      spec:\n        initContainers: " +
 		"[{name: setup, image: a.example.com/b}]\n")

@@ -13,18 +13,17 @@ import (
 )
 
 const (
-	// Repository is the address of this program's source.
+	// Repository is the address of Bellwether's source code.
 	Repository = "https://github.com/bellwether-dev/bellwether/"
-	// rulesURL is the page about all rules, in which the name of each is an anchor.
+	// rulesURL is the page about all rules. The id of each rule is an anchor in it.
 	rulesURL = Repository + "blob/main/docs/reference/rules.md"
 )
 
-// sarifLevels are the names of severities in SARIF.
+// sarifLevels maps severities to their names in SARIF.
 var sarifLevels = map[Severity]string{Error: "error", Warning: "warning", Info: "note"}
 
-// SARIF is the report in the Static Analysis Results Interchange Format 2.1.0,
-// which code hosts show beside the code. Waived findings are in it, suppressed.
-// program is the version of bellwether.
+// SARIF returns the report in the Static Analysis Results Interchange Format 2.1.0, which code hosts show beside the
+// code. Waived findings are included as suppressed results. program is the version of bellwether.
 func (r *Report) SARIF(program string) ([]byte, error) {
 	run := NewSARIF(program)
 	for _, rule := range r.Rules {
@@ -35,23 +34,23 @@ func (r *Report) SARIF(program string) ([]byte, error) {
 			WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel(level))
 	}
 	for _, f := range r.Findings {
-		r.result(run, f)
+		r.addResult(run, f)
 	}
 	for _, w := range r.Waived {
-		r.result(run, w.Finding).AddSuppression(sarif.NewSuppression().WithKind("external").WithStatus("accepted").
+		r.addResult(run, w.Finding).AddSuppression(sarif.NewSuppression().WithKind("external").WithStatus("accepted").
 			WithJustification(fmt.Sprintf("%s (until %s)", w.Waiver.Reason, w.Waiver.Expires)))
 	}
 	return EncodeSARIF(run)
 }
 
-// NewSARIF returns a run of this version of bellwether, without rules and results.
+// NewSARIF returns a run without rules and results. program is the version of bellwether.
 func NewSARIF(program string) *sarif.Run {
 	run := sarif.NewRunWithInformationURI("bellwether", strings.TrimSuffix(Repository, "/"))
 	run.Tool.Driver.WithVersion(program)
 	return run
 }
 
-// EncodeSARIF returns a report with one run.
+// EncodeSARIF encodes a report with one run.
 func EncodeSARIF(run *sarif.Run) ([]byte, error) {
 	report := sarif.NewReport()
 	report.AddRun(run)
@@ -63,14 +62,14 @@ func EncodeSARIF(run *sarif.Run) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// result adds a finding to a run. One about the bundle as a whole is placed at
-// its annotations: code hosts drop results that are nowhere.
-func (r *Report) result(run *sarif.Run, f Finding) *sarif.Result {
+// addResult adds a finding to a run and returns the result. A finding about the whole bundle is placed at the file of
+// annotations, because code hosts ignore results without a place.
+func (r *Report) addResult(run *sarif.Run, f Finding) *sarif.Result {
 	if f.File == "" {
 		f.File, f.Line = annotationsFile, 1
 	}
 	physical := sarif.NewPhysicalLocation().
-		WithArtifactLocation(sarif.NewSimpleArtifactLocation((&url.URL{Path: r.file(f)}).String()))
+		WithArtifactLocation(sarif.NewSimpleArtifactLocation((&url.URL{Path: r.formatFile(f)}).String()))
 	if f.Line > 0 {
 		physical.WithRegion(sarif.NewRegion().WithStartLine(f.Line))
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/distribution/reference"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 const (
@@ -22,8 +21,8 @@ const (
 	labelSupported = "supported"
 )
 
-// supplyChainRules are about where images come from.
-func supplyChainRules() []Rule {
+// listSupplyChainRules returns the rules about images.
+func listSupplyChainRules() []Rule {
 	return []Rule{{
 		ID: "image-digest", Title: "An image is not pinned by digest", Severity: Warning, Check: checkImageDigest,
 		Why: "A tag can be moved. Clusters that install the same version on different days may then run different " +
@@ -72,18 +71,18 @@ func supplyChainRules() []Rule {
 	}}
 }
 
-// deployedImages are the images that the ClusterServiceVersion has OLM run, and
-// those that the operator is told to run.
-func deployedImages(b *bundles.Bundle) []bundles.Image {
+// listDeployedImages returns the images that OLM runs, and the images that the operator runs according to
+// its variables.
+func listDeployedImages(b *bundles.Bundle) []bundles.Image {
 	return slices.DeleteFunc(b.Images(), func(i bundles.Image) bool {
 		return i.Use == bundles.RelatedImage || i.Use == bundles.AnnotationImage
 	})
 }
 
-// Images returns the images that a bundle names, each once.
-func Images(b *bundles.Bundle) []string {
+// ListImages returns the valid images that a bundle names, each only once.
+func ListImages(b *bundles.Bundle) []string {
 	var out []string
-	for _, u := range firstUses(b.Images()) {
+	for _, u := range keepFirstUses(b.Images()) {
 		if _, err := reference.ParseNormalizedNamed(u.Ref); err == nil {
 			out = append(out, u.Ref)
 		}
@@ -91,76 +90,82 @@ func Images(b *bundles.Bundle) []string {
 	return out
 }
 
-// firstUses keeps the first place of each image.
-func firstUses(uses []bundles.Image) []bundles.Image {
-	seen := map[string]bool{}
+// keepFirstUses removes repeated uses of an image from uses. It changes uses.
+func keepFirstUses(uses []bundles.Image) []bundles.Image {
+	isListed := map[string]bool{}
 	return slices.DeleteFunc(uses, func(u bundles.Image) bool {
-		again := seen[u.Ref]
-		seen[u.Ref] = true
-		return again
+		duplicate := isListed[u.Ref]
+		isListed[u.Ref] = true
+		return duplicate
 	})
 }
 
+// checkImageDigest reports images without a digest.
 func checkImageDigest(in *Input) []Finding {
 	var out []Finding
-	for _, u := range firstUses(in.Bundle.Images()) {
+	for _, u := range keepFirstUses(in.Bundle.Images()) {
 		named, err := reference.ParseNormalizedNamed(u.Ref)
 		if err != nil {
-			continue
+			continue // rule image-invalid reports the error
 		}
 		if _, pinned := named.(reference.Canonical); !pinned {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("image %s has no digest", u.Ref), u.Path...))
-		}
-	}
-	return out
-}
-
-func checkImageInvalid(in *Input) []Finding {
-	var out []Finding
-	for _, u := range firstUses(deployedImages(in.Bundle)) {
-		if _, err := reference.ParseNormalizedNamed(u.Ref); err != nil {
-			out = append(out, at(in.Bundle.CSVObject(),
-				fmt.Sprintf("%q is no image reference: %s", u.Ref, clip(err.Error())), u.Path...))
-		}
-	}
-	return out
-}
-
-func checkImageUnlisted(in *Input) []Finding {
-	listed := map[string]bool{}
-	for _, related := range in.Bundle.CSV.Spec.RelatedImages {
-		listed[related.Image] = true
-	}
-	var out []Finding
-	for _, u := range firstUses(deployedImages(in.Bundle)) {
-		if u.Ref != "" && !listed[u.Ref] {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in spec.relatedImages", u.Ref),
+			out = append(out, newObjectFinding(in.Bundle.CSVObject(), fmt.Sprintf("image %s has no digest", u.Ref),
 				u.Path...))
 		}
 	}
 	return out
 }
 
+// checkImageInvalid reports deployed images whose reference does not parse.
+func checkImageInvalid(in *Input) []Finding {
+	var out []Finding
+	for _, u := range keepFirstUses(listDeployedImages(in.Bundle)) {
+		if _, err := reference.ParseNormalizedNamed(u.Ref); err != nil {
+			out = append(out, newObjectFinding(in.Bundle.CSVObject(),
+				fmt.Sprintf("%q is no image reference: %s", u.Ref, clip(err.Error())), u.Path...))
+		}
+	}
+	return out
+}
+
+// checkImageUnlisted reports deployed images that are not in spec.relatedImages.
+func checkImageUnlisted(in *Input) []Finding {
+	listed := map[string]bool{}
+	for _, related := range in.Bundle.CSV.Spec.RelatedImages {
+		listed[related.Image] = true
+	}
+	var out []Finding
+	for _, u := range keepFirstUses(listDeployedImages(in.Bundle)) {
+		if u.Ref != "" && !listed[u.Ref] {
+			out = append(out, newObjectFinding(in.Bundle.CSVObject(),
+				fmt.Sprintf("image %s is not in spec.relatedImages", u.Ref), u.Path...))
+		}
+	}
+	return out
+}
+
+// checkContainerImage reports an annotation containerImage that is missing or names an image that is not deployed.
 func checkContainerImage(in *Input) []Finding {
-	o, deployed := in.Bundle.CSVObject(), deployedImages(in.Bundle)
-	image := in.Bundle.CSV.Annotations[registryv1.AnnotationContainerImage]
+	o, deployed := in.Bundle.CSVObject(), listDeployedImages(in.Bundle)
+	image := in.Bundle.CSV.Annotations[bundles.AnnotationContainerImage]
 	switch {
 	case image == "":
-		return []Finding{at(o, "the annotation containerImage is missing", "metadata", "annotations")}
+		return []Finding{newObjectFinding(o, "the annotation containerImage is missing", "metadata", "annotations")}
 	case slices.ContainsFunc(deployed, func(u bundles.Image) bool { return u.Ref == image }):
 		return nil
 	}
-	return []Finding{at(o, fmt.Sprintf("the annotation names %s, which no Deployment runs", image), "metadata",
-		"annotations", registryv1.AnnotationContainerImage)}
+	return []Finding{newObjectFinding(o, fmt.Sprintf("the annotation names %s, which no Deployment runs", image),
+		"metadata", "annotations", bundles.AnnotationContainerImage)}
 }
 
+// checkImageMissing reports images that are not in their registry. A registry that does not answer is a warning.
 func checkImageMissing(in *Input) []Finding {
 	var out []Finding
-	for u, err := range lookedUp(in) {
+	for u, err := range lookUpImages(in) {
 		if err == nil {
 			continue
 		}
-		f := at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in its registry", u.Ref), u.Path...)
+		f := newObjectFinding(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in its registry", u.Ref), u.Path...)
 		if !errors.Is(err, fs.ErrNotExist) {
 			f.Severity, f.Message = Warning, fmt.Sprintf("image %s could not be looked up: %s", u.Ref,
 				clip(err.Error()))
@@ -170,14 +175,14 @@ func checkImageMissing(in *Input) []Finding {
 	return out
 }
 
-// lookedUp yields every image that a Deployment runs or that is listed, if
-// somebody asked the registries, with the error of that.
-func lookedUp(in *Input) func(yield func(bundles.Image, error) bool) {
+// lookUpImages returns an iterator over every valid image of the bundle, with the error of the query to its registry.
+// The iterator is empty if registries were not queried.
+func lookUpImages(in *Input) func(yield func(bundles.Image, error) bool) {
 	return func(yield func(bundles.Image, error) bool) {
 		if in.Images == nil {
 			return
 		}
-		for _, u := range firstUses(in.Bundle.Images()) {
+		for _, u := range keepFirstUses(in.Bundle.Images()) {
 			if _, err := reference.ParseNormalizedNamed(u.Ref); err != nil {
 				continue
 			}
@@ -188,9 +193,10 @@ func lookedUp(in *Input) func(yield func(bundles.Image, error) bool) {
 	}
 }
 
-// claimed are the platforms that a bundle says it runs on.
-func claimed(b *bundles.Bundle) []string {
-	architectures, systems := labelled(b, labelArch, "amd64"), labelled(b, labelOS, "linux")
+// listClaimedPlatforms returns the platforms, such as linux/amd64, for which the labels of the ClusterServiceVersion
+// claim support; linux/amd64 if there are no labels.
+func listClaimedPlatforms(b *bundles.Bundle) []string {
+	architectures, systems := listSupportedLabels(b, labelArch, "amd64"), listSupportedLabels(b, labelOS, "linux")
 	var out []string
 	for _, system := range systems {
 		for _, architecture := range architectures {
@@ -200,59 +206,64 @@ func claimed(b *bundles.Bundle) []string {
 	return out
 }
 
-func labelled(b *bundles.Bundle, prefix, otherwise string) []string {
+// listSupportedLabels returns the sorted names, without the prefix, of the labels with the prefix and the value
+// "supported". Without such labels, it returns only the default name.
+func listSupportedLabels(b *bundles.Bundle, prefix, defaultName string) []string {
 	var out []string
 	for name, value := range b.CSV.Labels {
-		if rest, ok := strings.CutPrefix(name, prefix); ok && value == labelSupported {
-			out = append(out, rest)
+		if suffix, ok := strings.CutPrefix(name, prefix); ok && value == labelSupported {
+			out = append(out, suffix)
 		}
 	}
 	if len(out) == 0 {
-		return []string{otherwise}
+		return []string{defaultName}
 	}
 	slices.Sort(out)
 	return out
 }
 
+// checkImagePlatform reports images that are not built for a claimed platform.
 func checkImagePlatform(in *Input) []Finding {
 	var out []Finding
-	for u, err := range lookedUp(in) {
+	for u, err := range lookUpImages(in) {
 		if err != nil {
-			continue
+			continue // rule image-missing reports the error
 		}
-		have, _ := in.Images.Platforms(u.Ref)
-		missing := slices.DeleteFunc(claimed(in.Bundle), func(p string) bool { return slices.Contains(have, p) })
+		platforms, _ := in.Images.Platforms(u.Ref)
+		missing := slices.DeleteFunc(listClaimedPlatforms(in.Bundle),
+			func(p string) bool { return slices.Contains(platforms, p) })
 		if len(missing) > 0 {
-			out = append(out, at(in.Bundle.CSVObject(),
+			out = append(out, newObjectFinding(in.Bundle.CSVObject(),
 				fmt.Sprintf("image %s is not built for %s, only for %s", u.Ref,
-					strings.Join(missing, " and "), strings.Join(have, ", ")), u.Path...))
+					strings.Join(missing, " and "), strings.Join(platforms, ", ")), u.Path...))
 		}
 	}
 	return out
 }
 
+// checkImageUnlabelled reports Linux platforms that all images are built for and that no label claims. It reports
+// nothing if an image cannot be looked up.
 func checkImageUnlabelled(in *Input) []Finding {
-	var all []string
-	first := true
-	for u, err := range lookedUp(in) {
+	var common []string
+	isFirst := true
+	for u, err := range lookUpImages(in) {
 		if err != nil {
-			return nil
+			return nil // rule image-missing reports the error
 		}
-		have, _ := in.Images.Platforms(u.Ref)
-		if first {
-			all, first = slices.Clone(have), false
+		platforms, _ := in.Images.Platforms(u.Ref)
+		if isFirst {
+			common, isFirst = slices.Clone(platforms), false
 		}
-		all = slices.DeleteFunc(all, func(p string) bool { return !slices.Contains(have, p) })
+		common = slices.DeleteFunc(common, func(p string) bool { return !slices.Contains(platforms, p) })
 	}
-	has := claimed(in.Bundle)
-	all = slices.DeleteFunc(all, func(p string) bool {
-		return slices.Contains(has, p) ||
-			!strings.HasPrefix(p, "linux/")
+	claimed := listClaimedPlatforms(in.Bundle)
+	unclaimed := slices.DeleteFunc(common, func(p string) bool {
+		return slices.Contains(claimed, p) || !strings.HasPrefix(p, "linux/")
 	})
-	if len(all) == 0 {
+	if len(unclaimed) == 0 {
 		return nil
 	}
-	return []Finding{at(in.Bundle.CSVObject(),
-		fmt.Sprintf("every image is built for %s, which no label claims", strings.Join(all, " and ")), "metadata",
+	return []Finding{newObjectFinding(in.Bundle.CSVObject(),
+		fmt.Sprintf("every image is built for %s, which no label claims", strings.Join(unclaimed, " and ")), "metadata",
 		"labels")}
 }

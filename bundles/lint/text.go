@@ -10,21 +10,21 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// TextStyle is how a report is shown to a person.
+// TextStyle is the style of a report for people.
 type TextStyle struct {
 	// Colour allows ANSI colours.
 	Colour bool
-	// All shows every finding of a rule, and not only the first few.
+	// All shows all findings of a rule, and not only the first findings.
 	All bool
-	// Program is how the user calls bellwether; empty means by that name.
+	// Program is the command by which the user runs bellwether; empty means "bellwether".
 	Program string
 }
 
-// fewFindings is how many of one rule are shown. They mostly have one cause.
-const fewFindings = 5
+// maxShownFindings is the number of findings of one rule that are shown. Findings of a rule mostly have the same cause.
+const maxShownFindings = 5
 
 const (
 	ansiBad    = "\x1b[31m"
@@ -35,6 +35,7 @@ const (
 	ansiReset  = "\x1b[0m"
 )
 
+// paint returns the text in a colour, or unchanged if colours are off.
 func (s TextStyle) paint(code, text string) string {
 	if !s.Colour || text == "" {
 		return text
@@ -42,8 +43,8 @@ func (s TextStyle) paint(code, text string) string {
 	return code + text + ansiReset
 }
 
-// mark is the sign of a severity, with its name for those who see no colours.
-func (s TextStyle) mark(severity Severity) string {
+// formatSeverity returns the sign and the name of a severity. The name helps users who cannot see colours.
+func (s TextStyle) formatSeverity(severity Severity) string {
 	switch severity {
 	case Error:
 		return s.paint(ansiBad, "✗ error  ")
@@ -54,15 +55,15 @@ func (s TextStyle) mark(severity Severity) string {
 	}
 }
 
-// Text is the report for a person: a block for each rule, the worst first, and
-// a line that sums up.
+// Text returns the report for people: a block for each rule, the most severe first, and a summary in one line.
 func (r *Report) Text(s TextStyle) string {
 	var out strings.Builder
-	fmt.Fprintln(&out, s.paint(ansiStrong, r.Bundle)+s.paint(ansiDim, r.comparedWith()))
+	fmt.Fprintln(&out, s.paint(ansiStrong, r.Bundle)+s.paint(ansiDim, r.formatComparison()))
 	titles, fixes := map[string]string{}, map[string]string{}
 	for _, rule := range r.Rules {
 		titles[rule.ID], fixes[rule.ID] = rule.Title, rule.Fix
 	}
+	// The findings are sorted, so findings of the same rule and severity follow each other.
 	for start := 0; start < len(r.Findings); {
 		end := start
 		for end < len(r.Findings) && r.Findings[end].Rule == r.Findings[start].Rule &&
@@ -70,23 +71,24 @@ func (r *Report) Text(s TextStyle) string {
 			end++
 		}
 		block := r.Findings[start:end]
-		fmt.Fprintf(&out, "\n%s %s  %s\n", s.mark(block[0].Severity), s.paint(ansiStrong, block[0].Rule),
+		fmt.Fprintf(&out, "\n%s %s  %s\n", s.formatSeverity(block[0].Severity), s.paint(ansiStrong, block[0].Rule),
 			titles[block[0].Rule])
-		r.block(&out, s, block)
-		fmt.Fprintf(&out, "    %s\n", s.paint(ansiDim, "fix: "+firstSentence(fixes[block[0].Rule])))
+		r.writeBlock(&out, s, block)
+		fmt.Fprintf(&out, "    %s\n", s.paint(ansiDim, "fix: "+cutFirstSentence(fixes[block[0].Rule])))
 		start = end
 	}
-	fmt.Fprintf(&out, "\n%s\n", r.sum(s))
+	fmt.Fprintf(&out, "\n%s\n", r.formatSummary(s))
 	return out.String()
 }
 
-func (r *Report) block(out *strings.Builder, s TextStyle, block []Finding) {
+// writeBlock writes the findings of one rule: all of them, or the first maxShownFindings and the number of the others.
+func (r *Report) writeBlock(out *strings.Builder, s TextStyle, block []Finding) {
 	shown := block
-	if !s.All && len(shown) > fewFindings+1 { // "and 1 more" would take as much room
-		shown = shown[:fewFindings]
+	if !s.All && len(shown) > maxShownFindings+1 { // "and 1 more" would need as many lines
+		shown = shown[:maxShownFindings]
 	}
 	for _, f := range shown {
-		place := r.place(f)
+		place := r.formatPlace(f)
 		if place != "" {
 			place += ": "
 		}
@@ -100,28 +102,29 @@ func (r *Report) block(out *strings.Builder, s TextStyle, block []Finding) {
 	}
 }
 
-// place is where a finding is, in the form that editors and terminals take for
-// a link.
-func (r *Report) place(f Finding) string {
+// formatPlace returns the file and line of a finding in the form that editors and terminals recognize as a link. For a
+// finding without a file, it returns the folder of the bundle.
+func (r *Report) formatPlace(f Finding) string {
 	if f.File == "" {
 		return r.Directory
 	}
 	if f.Line == 0 {
-		return r.file(f)
+		return r.formatFile(f)
 	}
-	return fmt.Sprintf("%s:%d", r.file(f), f.Line)
+	return fmt.Sprintf("%s:%d", r.formatFile(f), f.Line)
 }
 
-// file is the file of a finding as the user would name it. A file of waivers
-// is no part of the bundle.
-func (r *Report) file(f Finding) string {
+// formatFile returns the file of a finding, relative to the user's folder. The file of waivers is not in the
+// bundle's folder.
+func (r *Report) formatFile(f Finding) string {
 	if f.Rule == ruleWaiverExpired || f.Rule == ruleWaiverUnused {
 		return f.File
 	}
 	return path.Join(r.Directory, f.File)
 }
 
-func (r *Report) comparedWith() string {
+// formatComparison returns a text about the versions that the bundle was compared with.
+func (r *Report) formatComparison() string {
 	switch n := len(r.History); n {
 	case 0:
 		return ", compared with no other version"
@@ -132,12 +135,12 @@ func (r *Report) comparedWith() string {
 	}
 }
 
-// sum summarizes the report in one line.
-func (r *Report) sum(s TextStyle) string {
+// formatSummary returns the summary of the report in one line.
+func (r *Report) formatSummary(s TextStyle) string {
 	var parts []string
 	for _, severity := range severities {
 		if n := r.Count(severity); n > 0 {
-			parts = append(parts, severityCount(n, severity))
+			parts = append(parts, formatCount(n, severity))
 		}
 	}
 	text := s.paint(ansiGood, "✓") + " no findings"
@@ -161,8 +164,8 @@ func (r *Report) sum(s TextStyle) string {
 	return text
 }
 
-// severityCount returns a count of findings, such as "2 errors".
-func severityCount(n int, severity Severity) string {
+// formatCount returns a number of findings, such as "2 errors".
+func formatCount(n int, severity Severity) string {
 	if severity == Info {
 		return fmt.Sprintf("%d %s", n, severity)
 	}
@@ -171,8 +174,8 @@ func severityCount(n int, severity Severity) string {
 
 var markdownLink = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
 
-// firstSentence is what fits into a line of Markdown that may be long.
-func firstSentence(text string) string {
-	first, _, _ := strings.Cut(markdownLink.ReplaceAllString(text, "$1"), ". ")
-	return strings.TrimSuffix(first, ".")
+// cutFirstSentence returns the first sentence of a text in Markdown, without links and full stop.
+func cutFirstSentence(text string) string {
+	sentence, _, _ := strings.Cut(markdownLink.ReplaceAllString(text, "$1"), ". ")
+	return strings.TrimSuffix(sentence, ".")
 }

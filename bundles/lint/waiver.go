@@ -15,45 +15,43 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
-// WaiverFile is the usual name of the file of waivers, beside the bundle's
-// folders or wherever lint is run.
+// WaiverFile is the usual name of the file of waivers. It is in the bundle's folder or in the working directory.
 const WaiverFile = ".bellwether-lint.yaml"
 
-// The rules about waivers themselves.
+// The ids of the rules about waivers.
 const (
 	ruleWaiverExpired = "waiver-expired"
 	ruleWaiverUnused  = "waiver-unused"
 )
 
-// ErrBadWaivers says that a file of waivers is not written as it must be.
+// ErrBadWaivers means that a file of waivers is invalid.
 var ErrBadWaivers = errors.New("bad waivers")
 
-// Waiver is a decision to live with findings of one rule for a while.
+// Waiver is a decision to accept findings of one or more rules until a certain day.
 type Waiver struct {
-	// Rule is the id of a rule; "*" in it stands for any text, as in crd-*.
+	// Rule is the id of a rule; "*" matches any text, as in crd-*.
 	Rule string `json:"rule"`
-	// File and Path limit the waiver to findings there; "*" in them stands for any text. Empty means anywhere.
+	// File and Path limit the waiver to findings at this place; "*" matches any text. Empty means any place.
 	File string `json:"file,omitempty"`
 	Path string `json:"path,omitempty"`
-	// Reason says why it is acceptable.
+	// Reason says why the findings are acceptable.
 	Reason string `json:"reason"`
-	// Expires is the last day, in UTC, on which the waiver counts, as 2026-12-31.
+	// Expires is the last day, in UTC, on which the waiver is valid, such as 2026-12-31.
 	Expires string `json:"expires"`
 
-	// Line is where the waiver stands in its file, from 1.
+	// Line is the line of the waiver in its file, from 1.
 	Line int `json:"-"`
 
-	end         time.Time
+	validUntil  time.Time
 	rules       *regexp.Regexp
 	files, path *regexp.Regexp
 }
 
-// ParseWaivers reads a file of waivers: a list under the key "waivers", each
-// with rule, reason and expires, and optionally file and path. Errors wrap
-// ErrBadWaivers and name the line.
+// ParseWaivers parses a file of waivers: a list under the key "waivers". Each waiver has rule, reason and expires, and
+// optionally file and path. Errors wrap ErrBadWaivers and name the line.
 func ParseWaivers(text []byte) ([]Waiver, error) {
 	var in struct {
 		Waivers []yamlv3.Node `yaml:"waivers"`
@@ -77,10 +75,10 @@ func ParseWaivers(text []byte) ([]Waiver, error) {
 	return waivers, nil
 }
 
-// waiverFields are the fields of a waiver, in the order in which errors about
-// them are reported.
+// waiverFields are the fields of a waiver, in the order in which error messages list them.
 var waiverFields = []string{"rule", "file", "path", "reason", "expires"}
 
+// parseWaiver parses and validates one waiver. Its rule must match a rule of this package that can be waived.
 func parseWaiver(node *yamlv3.Node) (Waiver, error) {
 	var fields map[string]string
 	if err := node.Decode(&fields); err != nil {
@@ -94,7 +92,7 @@ func parseWaiver(node *yamlv3.Node) (Waiver, error) {
 	w := Waiver{Rule: fields["rule"], File: fields["file"], Path: fields["path"],
 		Reason:  strings.TrimSpace(fields["reason"]),
 		Expires: fields["expires"], Line: node.Line}
-	w.rules = glob(w.Rule)
+	w.rules = compileGlob(w.Rule)
 	if w.Rule == "" || !slices.ContainsFunc(Rules(), func(r Rule) bool { return w.rules.MatchString(r.ID) }) {
 		return Waiver{}, fmt.Errorf("there is no rule %q", w.Rule)
 	}
@@ -109,51 +107,49 @@ func parseWaiver(node *yamlv3.Node) (Waiver, error) {
 		return Waiver{}, fmt.Errorf("a waiver needs a day on which it expires, such as 2026-12-31; %q is none",
 			w.Expires)
 	}
-	w.end, w.files, w.path = day.AddDate(0, 0, 1), glob(w.File), glob(w.Path)
+	w.validUntil, w.files, w.path = day.AddDate(0, 0, 1), compileGlob(w.File), compileGlob(w.Path)
 	return w, nil
 }
 
-// glob matches a whole text, in which "*" stands for any text; an empty
-// pattern matches everything. Field paths have brackets in them, which the
-// patterns of package path would take for something else.
-func glob(pattern string) *regexp.Regexp {
+// compileGlob returns an expression that matches a whole text, in which "*" matches any text. An empty pattern matches
+// everything. The patterns of package path are not suitable, because brackets in field paths have a meaning in them.
+func compileGlob(pattern string) *regexp.Regexp {
 	if pattern == "" {
 		pattern = "*"
 	}
 	return regexp.MustCompile(`\A(?s:` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `)\z`)
 }
 
+// covers reports whether the waiver is about a finding. It ignores the expiry.
 func (w *Waiver) covers(f Finding) bool {
 	return w.rules.MatchString(f.Rule) && w.files.MatchString(f.File) && w.path.MatchString(f.Path)
 }
 
-// waiving applies waivers and remembers which of them were of use.
-type waiving struct {
+// waiverMatcher finds the waiver of each finding and records which waivers are used.
+type waiverMatcher struct {
 	waivers []Waiver
 	used    []bool
 	now     time.Time
 }
 
-// find returns the waiver of a finding, or -1. Every one that covers it counts
-// as used, so that the result for overlapping waivers does not depend on their
-// order.
-func (w *waiving) find(f Finding) int {
+// findWaiver returns the index of the first valid waiver that covers a finding, or -1. It marks every waiver that
+// covers the finding as used, so that the result for overlapping waivers does not depend on their order.
+func (w *waiverMatcher) findWaiver(f Finding) int {
 	found := -1
 	for i := range w.waivers {
 		if !w.waivers[i].covers(f) {
 			continue
 		}
 		w.used[i] = true
-		if found < 0 && w.now.Before(w.waivers[i].end) {
+		if found < 0 && w.now.Before(w.waivers[i].validUntil) {
 			found = i
 		}
 	}
 	return found
 }
 
-// findings are about the waivers themselves, as far as the rules that they are
-// about ran.
-func (w *waiving) findings(rules []Rule, file string) []Finding {
+// reportWaivers returns findings about expired and unused waivers. It skips waivers whose rules did not run.
+func (w *waiverMatcher) reportWaivers(rules []Rule, file string) []Finding {
 	severity := map[string]Severity{}
 	for _, r := range rules {
 		severity[r.ID] = r.Severity
@@ -168,8 +164,8 @@ func (w *waiving) findings(rules []Rule, file string) []Finding {
 	for i, waiver := range w.waivers {
 		ran := slices.ContainsFunc(rules, func(r Rule) bool { return waiver.rules.MatchString(r.ID) })
 		switch {
-		case !ran:
-		case !w.now.Before(waiver.end):
+		case !ran: // it is not known whether there are findings that the waiver covers
+		case !w.now.Before(waiver.validUntil):
 			add(ruleWaiverExpired, waiver, fmt.Sprintf("the waiver of %s expired on %s", waiver.Rule, waiver.Expires))
 		case !w.used[i]:
 			add(ruleWaiverUnused, waiver, fmt.Sprintf("nothing is left that the waiver of %s is about", waiver.Rule))
@@ -178,8 +174,8 @@ func (w *waiving) findings(rules []Rule, file string) []Finding {
 	return out
 }
 
-// waiverRules are about waivers. Run itself looks for what they find.
-func waiverRules() []Rule {
+// listWaiverRules returns the rules about waivers. They have no Check; reportWaivers implements them.
+func listWaiverRules() []Rule {
 	return []Rule{{
 		ID: ruleWaiverExpired, Title: "A waiver has expired", Severity: Error,
 		Why: "A waiver accepts findings until a certain day. That day has passed, so the findings count again, " +

@@ -94,7 +94,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// Definitions of v1beta1 are the operator's own as much as those of v1.
+// Definitions of v1beta1 are the operator's own kinds in the same way as definitions of v1.
 func TestWebhooksOfOldDefinitions(t *testing.T) {
 	text := `-- manifests/chimes.yaml --
 apiVersion: apiextensions.k8s.io/v1beta1

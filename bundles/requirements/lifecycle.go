@@ -12,18 +12,18 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Kubernetes is the newest version of Kubernetes of which the removed APIs are known: that of the module k8s.io/api.
-// What later versions remove is known as far as it was announced by then.
+// Kubernetes is the newest version of Kubernetes whose removed APIs are known; it is the version of the module
+// k8s.io/api. Removals in later versions are known only if they were announced before this version.
 const Kubernetes = "1.37"
 
-// lifecycle is implemented by the types of k8s.io/api that Kubernetes removes. API servers stop serving them by the
-// same methods.
+// lifecycle is implemented by the types of k8s.io/api whose APIs Kubernetes removes. API servers use the same methods
+// to stop serving an API.
 type lifecycle interface {
 	APILifecycleRemoved() (major, minor int)
 }
 
-// removedByLifecycle returns the first version of Kubernetes that does not serve a kind; empty where none is known.
-func removedByLifecycle(kind schema.GroupVersionKind) string {
+// findLifecycleRemoval returns the first version of Kubernetes that does not serve a kind; empty if none is known.
+func findLifecycleRemoval(kind schema.GroupVersionKind) string {
 	object, err := scheme.Scheme.New(kind)
 	if err != nil {
 		return ""
@@ -36,18 +36,18 @@ func removedByLifecycle(kind schema.GroupVersionKind) string {
 	return fmt.Sprintf("%d.%d", major, minor)
 }
 
-// RemovedResource is a resource that no version of its group has any more.
+// RemovedResource is a resource that does not exist in any version of its API group.
 type RemovedResource struct {
 	Group, Resource string
-	// In is the first version of Kubernetes without it, such as 1.25.
+	// In is the first version of Kubernetes without the resource, such as 1.25.
 	In string
 }
 
-// String names it as kubectl does.
+// String returns the name of the resource in the form that kubectl uses.
 func (r RemovedResource) String() string { return r.Resource + "." + r.Group }
 
-// removedResources are listed by the deprecation guide of Kubernetes. Rights say no version of an API, so a resource is
-// here only if it is in no version of the group.
+// removedResources are from the deprecation guide of Kubernetes. Rights do not contain the version of an API, so only
+// resources that are removed from all versions of their API group are listed.
 var removedResources = []RemovedResource{
 	{"policy", "podsecuritypolicies", "1.25"}, {"extensions", "podsecuritypolicies", "1.16"},
 	{"extensions", "ingresses", "1.22"}, {"extensions", "deployments", "1.16"}, {"extensions", "daemonsets", "1.16"},
@@ -56,8 +56,8 @@ var removedResources = []RemovedResource{
 	{"settings.k8s.io", "podpresets", "1.20"},
 }
 
-// RemovedResources returns the resources that a rule names and some version of Kubernetes does not have any more.
-// Wildcards name nothing: they are about all that exists.
+// RemovedResources returns the removed resources that a rule names. Wildcards do not count, because they match only
+// resources that exist.
 func RemovedResources(rule rbacv1.PolicyRule) []RemovedResource {
 	var out []RemovedResource
 	for _, r := range removedResources {

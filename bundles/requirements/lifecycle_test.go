@@ -15,7 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/requirements"
 )
 
-// TestKubernetesIsThatOfTheModule fails when k8s.io/api was updated and the constant was not.
+// TestKubernetesIsThatOfTheModule fails if k8s.io/api was updated and the constant was not.
 func TestKubernetesIsThatOfTheModule(t *testing.T) {
 	text, err := os.ReadFile("../../go.mod")
 	if err != nil {

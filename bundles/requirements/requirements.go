@@ -1,10 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requirements says what a bundle needs of a cluster, as far as that is in
-// the bundle: objects whose API Kubernetes removed, and upgrades that the API server
-// refuses because of a CustomResourceDefinition. It is pure. Whether a cluster meets
-// them is decided in package rollouts/holds.
+// Package requirements returns the requirements of a bundle on a cluster that the bundle itself shows: objects whose
+// API Kubernetes removed, and upgrades that the API server refuses because of a CustomResourceDefinition. It has no
+// side effects. Package rollouts/holds checks whether a cluster meets the requirements.
 package requirements
 
 import (
@@ -29,37 +28,37 @@ type RemovedAPI struct {
 	In string
 }
 
-// RemovedAPIs returns the objects of a bundle whose API some version of Kubernetes
-// does not have any more, in the bundle's order. The ClusterServiceVersion is left
-// out: what it merely mentions does no harm.
+// RemovedAPIs returns the objects of a bundle whose API some version of Kubernetes has removed, in the order of the
+// bundle. The ClusterServiceVersion is omitted, because APIs that it only mentions are harmless.
 func RemovedAPIs(b *bundles.Bundle) []RemovedAPI {
 	var out []RemovedAPI
 	for _, o := range b.Objects {
 		if o == b.CSVObject() {
 			continue
 		}
-		if in := removedIn(b, o); in != "" {
-			out = append(out, RemovedAPI{Object: o, In: in})
+		if version := findRemoval(b, o); version != "" {
+			out = append(out, RemovedAPI{Object: o, In: version})
 		}
 	}
 	return out
 }
 
-// removedIn asks k8s.io/api, and for what that has no types of any more the validator
-// of operator-framework, one object at a time: it says the version in its message only.
-func removedIn(b *bundles.Bundle, o *bundles.Object) string {
-	if in := removedByLifecycle(o.GroupVersionKind()); in != "" {
-		return in
+// findRemoval returns the first version of Kubernetes without the API of an object; empty if none is known. It uses the
+// types of k8s.io/api. For APIs without types there, it uses a validator of operator-framework/api, whose message
+// contains the version. The validator is called for one object at a time.
+func findRemoval(b *bundles.Bundle, o *bundles.Object) string {
+	if version := findLifecycleRemoval(o.GroupVersionKind()); version != "" {
+		return version
 	}
-	one := &manifests.Bundle{Name: b.Name, CSV: b.CSV, Objects: []*unstructured.Unstructured{o.Unstructured}}
-	if d := OldCRD(o); d != nil {
-		one.V1beta1CRDs = append(one.V1beta1CRDs, d)
+	single := &manifests.Bundle{Name: b.Name, CSV: b.CSV, Objects: []*unstructured.Unstructured{o.Unstructured}}
+	if d := DecodeV1beta1CRD(o); d != nil {
+		single.V1beta1CRDs = append(single.V1beta1CRDs, d)
 	}
-	for _, result := range validation.AlphaDeprecatedAPIsValidator.Validate(one) {
+	for _, result := range validation.AlphaDeprecatedAPIsValidator.Validate(single) {
 		for _, e := range slices.Concat(result.Errors, result.Warnings) {
 			_, version, found := strings.Cut(e.Error(), "removed in v")
 			version, _, _ = strings.Cut(version, ". ")
-			if found && version != "" { // others are about spec.minKubeVersion
+			if found && version != "" { // other messages are about spec.minKubeVersion
 				return version
 			}
 		}
@@ -67,8 +66,9 @@ func removedIn(b *bundles.Bundle, o *bundles.Object) string {
 	return ""
 }
 
-// OldCRD is a CustomResourceDefinition of v1beta1; nil if the object is none.
-func OldCRD(o *bundles.Object) *apiextensionsv1beta1.CustomResourceDefinition {
+// DecodeV1beta1CRD decodes a CustomResourceDefinition of v1beta1. It returns nil if the object is none or does
+// not decode.
+func DecodeV1beta1CRD(o *bundles.Object) *apiextensionsv1beta1.CustomResourceDefinition {
 	if o.GroupVersionKind() != apiextensionsv1beta1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {
 		return nil
 	}
@@ -79,20 +79,19 @@ func OldCRD(o *bundles.Object) *apiextensionsv1beta1.CustomResourceDefinition {
 	return d
 }
 
-// RefusedUpgrade says why the API server refuses the definitions of the newer bundle
-// on every cluster that runs the older one; empty if it does not. Both bundles follow
-// each other directly. The version that the older bundle stores objects as is in
-// status.storedVersions for as long as it is installed, so nothing that is done
-// before the upgrade changes the verdict.
-func RefusedUpgrade(older, newer *bundles.Bundle) string {
-	for _, was := range crd.Definitions(older) {
-		is := crd.Definition(newer, was.Name)
-		if is == nil {
-			continue // OLM leaves a definition that is gone from the bundle
+// ExplainRefusedUpgrade returns the reason why the API server refuses the definitions of the newer bundle on every
+// cluster that runs the older bundle; empty if it accepts them. The newer bundle must directly replace the older
+// bundle. The storage version of the older bundle is in status.storedVersions as long as the older bundle is
+// installed, so no action before the upgrade changes the result.
+func ExplainRefusedUpgrade(older, newer *bundles.Bundle) string {
+	for _, oldDefinition := range crd.Definitions(older) {
+		newDefinition := crd.Definition(newer, oldDefinition.Name)
+		if newDefinition == nil {
+			continue // OLM keeps a definition that the newer bundle does not have
 		}
-		for _, c := range crd.Compare(was, is) {
+		for _, c := range crd.Compare(oldDefinition, newDefinition) {
 			if c.Kind == crd.ChangedIdentity || c.Kind == crd.RemovedStored {
-				return fmt.Sprintf("from %s to %s, in %s, %s", older.Name, newer.Name, was.Name, c)
+				return fmt.Sprintf("from %s to %s, in %s, %s", older.Name, newer.Name, oldDefinition.Name, c)
 			}
 		}
 	}

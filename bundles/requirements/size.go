@@ -6,15 +6,15 @@ package requirements
 import "github.com/operator-framework/api/pkg/encoding"
 
 const (
-	// MaxPacked is what opm puts into a ConfigMap at most when it unpacks a bundle:
-	// pkg/configmap/configmap_writer.go of operator-registry.
+	// MaxPacked is the maximum number of bytes that opm writes into a ConfigMap when it unpacks a bundle
+	// (pkg/configmap/configmap_writer.go of operator-registry).
 	MaxPacked = 1 << 20
-	// MaxObject is the size of a request that etcd refuses: no object is larger.
+	// MaxObject is the size of requests that etcd refuses. It is an upper limit for the size of objects.
 	MaxObject = 3 << 19
 )
 
-// PackedSize is what files of a bundle take in the ConfigMap that OLM unpacks it to:
-// each is compressed on its own, and encoded.
+// PackedSize returns the number of bytes that the files of a bundle need in the ConfigMap that OLM unpacks the bundle
+// to. Each file is compressed and encoded separately.
 func PackedSize(files [][]byte) (int, error) {
 	size := 0
 	for _, text := range files {

@@ -14,9 +14,8 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 // bundle makes a bundle of a version with definitions; an empty definition is none.
@@ -98,91 +97,91 @@ func TestClassify(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from, to release
 		between  string
-		class    registryv1.RollbackClass
+		class    bundles.RollbackClass
 		reason   string
 	}{
 		"the same": {
-			from: one(plain), to: one(plain), class: registryv1.RollbackInPlace,
+			from: one(plain), to: one(plain), class: bundles.RollbackInPlace,
 			reason: "both versions define the same custom resources",
 		},
 		"a new field is left alone": {
-			from: one(plain), to: one(added), class: registryv1.RollbackInPlace,
+			from: one(plain), to: one(added), class: bundles.RollbackInPlace,
 			reason: "echoes.example.com stays as in echo.v1.1.0: field .spec.colour of v1 is new, and the older " +
 				"operator leaves it alone",
 		},
 		"a field is gone": {
-			from: one(plain), to: one(removed), class: registryv1.RollbackNeedsBackup,
+			from: one(plain), to: one(removed), class: bundles.RollbackNeedsBackup,
 			reason: "in echoes.example.com, field .spec.size of v1 was removed: stored values are dropped",
 		},
 		"a value that the older one does not know": {
-			from: one(plain), to: one(widened), class: registryv1.RollbackNeedsBackup,
+			from: one(plain), to: one(widened), class: bundles.RollbackNeedsBackup,
 			reason: `in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field ` +
 				`.spec.level of v1 allows fewer values: no longer "loud"`,
 		},
 		"narrower is put back": {
-			from: one(plain), to: one(narrowed), class: registryv1.RollbackInPlace,
+			from: one(plain), to: one(narrowed), class: bundles.RollbackInPlace,
 			reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: field " +
 				".spec.size of v1 allows a smaller range: maximum was 10 and is 5",
 		},
 		"neither put back nor kept": {
-			from: one(plain), to: one(both), class: registryv1.RollbackNeedsBackup,
+			from: one(plain), to: one(both), class: bundles.RollbackNeedsBackup,
 			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor " +
 				"kept: field .spec.size of v1 allows a smaller range: maximum was 10 and is 5",
 		},
 		"another type": {
-			from: one(plain), to: one(text), class: registryv1.RollbackOneWay,
+			from: one(plain), to: one(text), class: bundles.RollbackOneWay,
 			reason: "in echoes.example.com, field .spec.size of v1 changes its type: integer becomes string, so that " +
 				"neither version's objects suit the other",
 		},
 		"a wider type": {
-			from: one(plain), to: one(union), class: registryv1.RollbackNeedsBackup,
+			from: one(plain), to: one(union), class: bundles.RollbackNeedsBackup,
 			reason: "in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field " +
 				".spec.size of v1 changes its type: integer or string becomes integer",
 		},
 		"stored as a version that the older one lacks": {
 			from:   one(plain),
 			to:     release{definition: definition(version("v1", "", plain), version("v2", "stored", plain))},
-			class:  registryv1.RollbackInPlace,
+			class:  bundles.RollbackInPlace,
 			reason: staysStored,
 		},
 		"stored as a version that the older one lacks, with a new field in both": {
 			from:   one(plain),
 			to:     release{definition: definition(version("v1", "", added), version("v2", "stored", added))},
-			class:  registryv1.RollbackInPlace,
+			class:  bundles.RollbackInPlace,
 			reason: staysStored,
 		},
 		"stored as a version that the older one lacks, with other fields": {
 			from:  one(plain),
 			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", removed))},
-			class: registryv1.RollbackOneWay, reason: storedAsUnknown,
+			class: bundles.RollbackOneWay, reason: storedAsUnknown,
 		},
 		"stored as a version that the older one lacks, by a webhook": {
 			from: one(plain),
 			to: release{conversion, definition(version("v1", "", plain), version("v2", "stored",
 				plain))},
-			class: registryv1.RollbackOneWay, reason: storedAsUnknown,
+			class: bundles.RollbackOneWay, reason: storedAsUnknown,
 		},
 		"stored as a version that the older one lacks, and its own is not served": {
 			from:  one(plain),
 			to:    release{definition: definition(version("v1", "unserved", plain), version("v2", "stored", plain))},
-			class: registryv1.RollbackOneWay, reason: storedAsUnknown,
+			class: bundles.RollbackOneWay, reason: storedAsUnknown,
 		},
 		"stored as a version that the older one lacks, which accepts more": {
 			from:  one(plain),
 			to:    release{definition: definition(version("v1", "", widened), version("v2", "stored", widened))},
-			class: registryv1.RollbackOneWay, reason: storedAsUnknown,
+			class: bundles.RollbackOneWay, reason: storedAsUnknown,
 		},
 		"stored as a version that lacks a field": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", removed))},
 			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", removed))},
-			class: registryv1.RollbackNeedsBackup,
+			class: bundles.RollbackNeedsBackup,
 			reason: "echo.v1.1.0 stores echoes.example.com as v2, which does not have field .spec.size of v1: its " +
 				"content is dropped when an object is written",
 		},
 		"stored as a version that has one field more": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", added))},
 			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", added))},
-			class: registryv1.RollbackNeedsBackup,
+			class: bundles.RollbackNeedsBackup,
 			reason: "echo.v1.0.0 stores echoes.example.com as v1, which does not have field .spec.colour of v2: its " +
 				"content is dropped when an object is written",
 		},
@@ -190,7 +189,7 @@ func TestClassify(t *testing.T) {
 			from:    release{definition: definition(version("v1", "stored", plain), version("v2", "", removed))},
 			to:      release{definition: definition(version("v1", "stored", plain), version("v2", "", removed))},
 			between: definition(version("v1", "", plain), version("v2", "stored", removed)),
-			class:   registryv1.RollbackNeedsBackup,
+			class:   bundles.RollbackNeedsBackup,
 			reason: "echo.v1.0.5 stores echoes.example.com as v2, which does not have field .spec.size of v1: its " +
 				"content is dropped when an object is written",
 		},
@@ -199,90 +198,91 @@ func TestClassify(t *testing.T) {
 				removed))},
 			to: release{conversion, definition(version("v1", "", plain), version("v2", "stored",
 				removed))},
-			class: registryv1.RollbackInPlace, reason: "both versions define the same custom resources",
+			class: bundles.RollbackInPlace, reason: "both versions define the same custom resources",
 		},
 		"a new version that nothing is stored as": {
 			from:  one(plain),
 			to:    release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
-			class: registryv1.RollbackInPlace,
+			class: bundles.RollbackInPlace,
 			reason: "echoes.example.com is put back as in echo.v1.0.0, which does not have version v2: no object is " +
 				"stored as it",
 		},
 		"stored as a version that the older one has": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", plain))},
-			class: registryv1.RollbackInPlace, reason: "both versions define the same custom resources",
+			class: bundles.RollbackInPlace, reason: "both versions define the same custom resources",
 		},
 		"stored by a version between, as what neither has": {
 			from: one(plain), to: one(plain),
 			between: definition(version("v1", "", plain), version("v2", "stored", plain)),
-			class:   registryv1.RollbackInPlace, reason: "both versions define the same custom resources",
+			class:   bundles.RollbackInPlace, reason: "both versions define the same custom resources",
 		},
 		"a stored version is gone": {
 			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:     release{definition: definition(version("v2", "stored", plain))},
-			class:  registryv1.RollbackOneWay,
+			class:  bundles.RollbackOneWay,
 			reason: "in echoes.example.com, version v1, which objects may be stored as, was removed",
 		},
 		"a version that nothing is stored as is gone": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    one(plain),
-			class: registryv1.RollbackInPlace,
+			class: bundles.RollbackInPlace,
 			reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: " +
 				"version v2 was removed",
 		},
 		"the older operator's version is not served, and there is a new field": {
-			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
-			to:    release{definition: definition(version("v1", "stored unserved", added), version("v2", "", plain))},
-			class: registryv1.RollbackNeedsBackup,
+			from: release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to: release{definition: definition(version("v1", "stored unserved", added),
+				version("v2", "", plain))},
+			class: bundles.RollbackNeedsBackup,
 			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor " +
 				"kept: version v1 is no longer served",
 		},
 		"a new conversion webhook": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
-			class: registryv1.RollbackInPlace,
+			class: bundles.RollbackInPlace,
 			reason: "echoes.example.com is put back as in echo.v1.0.0, without the conversion webhook: all objects " +
 				"are stored as v1",
 		},
 		"a new version with a conversion webhook": {
 			from:  one(plain),
 			to:    release{conversion, definition(version("v1", "stored", plain), version("v2", "", removed))},
-			class: registryv1.RollbackInPlace,
+			class: bundles.RollbackInPlace,
 			reason: "echoes.example.com is put back as in echo.v1.0.0, without the conversion webhook: all objects " +
 				"are stored as v1",
 		},
 		"a new conversion webhook and another storage version": {
 			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:     release{conversion, definition(version("v1", "", plain), version("v2", "stored", plain))},
-			class:  registryv1.RollbackOneWay,
+			class:  bundles.RollbackOneWay,
 			reason: "echo.v1.1.0 converts echoes.example.com by a webhook that echo.v1.0.0 does not have",
 		},
 		"a new conversion webhook and a new field": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{conversion, definition(version("v1", "stored", added), version("v2", "", added))},
-			class: registryv1.RollbackNeedsBackup,
+			class: bundles.RollbackNeedsBackup,
 			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor " +
 				"kept: echo.v1.0.0 does not have its conversion webhook",
 		},
 		"a conversion webhook is gone": {
 			from:  release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
-			class: registryv1.RollbackNeedsBackup,
+			class: bundles.RollbackNeedsBackup,
 			reason: "echo.v1.0.0 converts echoes.example.com by a webhook, and what echo.v1.1.0 wrote never went " +
 				"through it",
 		},
 		"a new field that the older conversion webhook drops": {
 			from:  release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{conversion, definition(version("v1", "stored", added), version("v2", "", added))},
-			class: registryv1.RollbackNeedsBackup,
+			class: bundles.RollbackNeedsBackup,
 			reason: "in echoes.example.com, the conversion webhook of echo.v1.0.0 does not know field " +
 				".spec.colour of v1",
 		},
 		"another scope": {
 			from: one(plain), to: release{definition: strings.Replace(definition(version("v1", "stored", plain)),
 				"Namespaced", "Cluster", 1)},
-			class: registryv1.RollbackOneWay,
+			class: bundles.RollbackOneWay,
 			reason: "in echoes.example.com, the scope changes from Namespaced to Cluster, and the API server " +
 				"refuses to change that back",
 		},
@@ -290,7 +290,7 @@ func TestClassify(t *testing.T) {
 			from: one(plain),
 			to: release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes",
 				"bells")},
-			class: registryv1.RollbackNeedsBackup,
+			class: bundles.RollbackNeedsBackup,
 			reason: "echoes.example.com is not in echo.v1.1.0, and what becomes of its objects meanwhile is not " +
 				"certain",
 		},
@@ -299,7 +299,7 @@ func TestClassify(t *testing.T) {
 				"bells")},
 			to: release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes",
 				"bells") + "\n---" + definition(version("v1", "stored", plain))},
-			class: registryv1.RollbackInPlace,
+			class: bundles.RollbackInPlace,
 			reason: "echoes.example.com is new in echo.v1.1.0; its objects stay, and the older operator does not " +
 				"look after them",
 		},
@@ -311,19 +311,19 @@ func TestClassify(t *testing.T) {
 			if tc.between != "" {
 				history = append(history, bundle(t, "1.0.5", "", tc.between))
 			}
-			want := registryv1.Rollback{From: "echo.v1.0.0", Class: tc.class, Reason: tc.reason}
+			want := bundles.Rollback{From: "echo.v1.0.0", Class: tc.class, Reason: tc.reason}
 			if diff := cmp.Diff(want, rollback.Classify(from, to, history, nil)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			same := rollback.Classify(to, to, history, nil)
-			if same.Class != registryv1.RollbackInPlace {
+			if same.Class != bundles.RollbackInPlace {
 				t.Errorf("a version cannot be taken back to itself: %+v", same)
 			}
 		})
 	}
 }
 
-// What a cluster says counts more than what its versions may have stored.
+// The versions that a cluster reports override the versions that bundles may have stored.
 func TestClassifyByWhatIsStored(t *testing.T) {
 	only := definition(version("v1", "stored", plain))
 	before := definition(version("v1", "stored", plain), version("v2", "", plain))
@@ -332,22 +332,22 @@ func TestClassifyByWhatIsStored(t *testing.T) {
 		from, to string
 		webhooks string
 		stored   []string
-		class    registryv1.RollbackClass
+		class    bundles.RollbackClass
 		contains string
 	}{
 		"a newer version stored objects as v2 before": {from: only, to: before, stored: []string{"v1", "v2"},
-			class: registryv1.RollbackInPlace, contains: "stays"},
+			class: bundles.RollbackInPlace, contains: "stays"},
 		"and a webhook converts it": {from: only, to: before, webhooks: conversion, stored: []string{"v1", "v2"},
-			class:    registryv1.RollbackOneWay,
+			class:    bundles.RollbackOneWay,
 			contains: "objects of echoes.example.com may be stored as v2, which echo.v1.0.0 does not know"},
 		"nothing is stored as v2": {from: only, to: before, webhooks: conversion, stored: []string{"v1"},
-			class: registryv1.RollbackInPlace, contains: "put back"},
+			class: bundles.RollbackInPlace, contains: "put back"},
 		"stored as v2 before and after": {from: only, to: after, stored: []string{"v1", "v2"},
-			class: registryv1.RollbackInPlace, contains: "stays"},
+			class: bundles.RollbackInPlace, contains: "stays"},
 		"migrated": {from: only, to: after, stored: []string{"v2"},
-			class: registryv1.RollbackInPlace, contains: "stays"},
+			class: bundles.RollbackInPlace, contains: "stays"},
 		"migrated to a version that the older one has": {from: before, to: after, stored: []string{"v2"},
-			class: registryv1.RollbackInPlace, contains: "the same"},
+			class: bundles.RollbackInPlace, contains: "the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := bundle(t, "1.0.0", "", tc.from), bundle(t, "1.1.0", tc.webhooks, tc.to)
@@ -359,7 +359,7 @@ func TestClassifyByWhatIsStored(t *testing.T) {
 	}
 }
 
-// What has to stay stays, also where another definition is put back.
+// Definitions that must stay are kept, also if another definition is put back.
 func TestKept(t *testing.T) {
 	bells := func(fields string) string {
 		return strings.ReplaceAll(definition(version("v1", "stored", fields)), "echoes", "bells")
@@ -376,29 +376,29 @@ func TestKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := bundle(t, "1.1.0", "", definition(version("v1", "stored", tc.echoes)), bells(tc.bells))
-			if diff := cmp.Diff(tc.want, rollback.Kept(from, to, nil, nil)); diff != "" {
+			if diff := cmp.Diff(tc.want, rollback.ListKeptDefinitions(from, to, nil, nil)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Definitions of the API that Kubernetes removed are compared as the API server would convert them.
+// Definitions of the removed API are compared after the same conversion as in the API server.
 func TestClassifyRemovedAPI(t *testing.T) {
 	old := strings.Replace(definition(version("v1", "stored", plain)), "apiextensions.k8s.io/v1",
 		"apiextensions.k8s.io/v1beta1", 1)
 	from := bundle(t, "1.0.0", "", old)
 	for name, tc := range map[string]struct {
 		definition string
-		class      registryv1.RollbackClass
+		class      bundles.RollbackClass
 		contains   string
 	}{
-		"the same":     {old, registryv1.RollbackInPlace, "the same"},
-		"fewer values": {strings.Replace(old, "[low, high]", "[low]", 1), registryv1.RollbackInPlace, "put back"},
-		"unknown fields go": {definition(version("v1", "stored", plain)), registryv1.RollbackNeedsBackup,
+		"the same":     {old, bundles.RollbackInPlace, "the same"},
+		"fewer values": {strings.Replace(old, "[low, high]", "[low]", 1), bundles.RollbackInPlace, "put back"},
+		"unknown fields go": {definition(version("v1", "stored", plain)), bundles.RollbackNeedsBackup,
 			"fields of v1 at .* that are not in the schema were kept and are dropped now"},
 		"unreadable": {strings.Replace(old, "versions:", "validation: 1\n  versions:", 1),
-			registryv1.RollbackNeedsBackup, "is not in"},
+			bundles.RollbackNeedsBackup, "is not in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := rollback.Classify(from, bundle(t, "1.1.0", "", tc.definition), nil, nil)
@@ -410,27 +410,27 @@ func TestClassifyRemovedAPI(t *testing.T) {
 	unreadable := strings.Replace(old, "versions:", "validation: 1\n  versions:", 1)
 	from = bundle(t, "1.0.0", "", unreadable)
 	if got := rollback.Classify(from, bundle(t, "1.1.0", "", unreadable),
-		nil, nil); got.Class != registryv1.RollbackInPlace {
+		nil, nil); got.Class != bundles.RollbackInPlace {
 		t.Errorf("the same, unreadable: %+v", got)
 	}
 	got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil, nil)
-	if got.Class != registryv1.RollbackNeedsBackup ||
+	if got.Class != bundles.RollbackNeedsBackup ||
 		!strings.Contains(got.Reason, "cannot be read") {
 		t.Errorf("unreadable: %+v", got)
 	}
 }
 
-// The ways back of real operators.
+// Rollbacks of real operators.
 func TestClassifyReal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from, to string
-		class    registryv1.RollbackClass
+		class    bundles.RollbackClass
 		contains string
 	}{
 		"a new kind, narrower patterns and a new value": {"grafana-operator/5.6.3", "grafana-operator/5.9.2",
-			registryv1.RollbackNeedsBackup, "KeepLast"},
-		"the same in the removed API": {"etcd/0.9.0", "etcd/0.9.2", registryv1.RollbackInPlace, "the same"},
-		"a version with itself": {"addon-operator/1.0.0", "addon-operator/1.0.0", registryv1.RollbackInPlace,
+			bundles.RollbackNeedsBackup, "KeepLast"},
+		"the same in the removed API": {"etcd/0.9.0", "etcd/0.9.2", bundles.RollbackInPlace, "the same"},
+		"a version with itself": {"addon-operator/1.0.0", "addon-operator/1.0.0", bundles.RollbackInPlace,
 			"the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -448,8 +448,8 @@ func TestClassifyReal(t *testing.T) {
 	}
 }
 
-// Whatever the schemas are, there is an answer and a reason, a version is taken
-// back to itself in place, and a new optional field does not bar the way.
+// For any schemas, there is a class and a reason, a rollback to the same version is in place, and a new optional field
+// does not prevent a rollback.
 func FuzzClassify(f *testing.F) {
 	schemas := []string{plain, added, removed, widened, narrowed, both, text, union, "", "nullable: true",
 		"additionalProperties: true", "items: {}",
@@ -476,7 +476,7 @@ func FuzzClassify(f *testing.F) {
 				got.From != "echo.v1.0.0" {
 				t.Errorf("no answer: %+v", got)
 			}
-			if got := rollback.Classify(older, read("1.1.0", a), nil, nil); got.Class != registryv1.RollbackInPlace {
+			if got := rollback.Classify(older, read("1.1.0", a), nil, nil); got.Class != bundles.RollbackInPlace {
 				t.Errorf("the same schema: %+v", got)
 			}
 			for _, d := range newer.CRDs {
@@ -488,7 +488,7 @@ func FuzzClassify(f *testing.F) {
 					v.Schema.OpenAPIV3Schema.Properties["added"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 				}
 			}
-			if got := rollback.Classify(read("1.0.0", b), newer, nil, nil); got.Class != registryv1.RollbackInPlace {
+			if got := rollback.Classify(read("1.0.0", b), newer, nil, nil); got.Class != bundles.RollbackInPlace {
 				t.Errorf("an optional field: %+v", got)
 			}
 		})

@@ -8,46 +8,43 @@ import (
 	"slices"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
-// Manifests returns the manifests of the older bundle from as they are installed
-// over the bundle to, as JSON: the definitions that Kept names are those of the
-// newer bundle.
+// Manifests returns the manifests of the older bundle from, as JSON, in the form in which they are installed over the
+// bundle to: the definitions that Kept names come from the newer bundle.
 func Manifests(from, to *bundles.Bundle, history []*bundles.Bundle, stored Stored) ([][]byte, error) {
-	kept := Kept(from, to, history, stored)
-	back := *from
-	back.Objects = slices.Clone(from.Objects)
-	for i, o := range back.Objects {
+	kept := ListKeptDefinitions(from, to, history, stored)
+	rolledBack := *from
+	rolledBack.Objects = slices.Clone(from.Objects)
+	for i, o := range rolledBack.Objects {
 		if newer := to.CRDObject(o.GetName()); newer != nil && from.CRDObject(o.GetName()) == o &&
 			slices.Contains(kept, o.GetName()) {
-			back.Objects[i] = newer
+			rolledBack.Objects[i] = newer
 		}
 	}
-	return back.Manifests()
+	return rolledBack.Manifests()
 }
 
-// Consent is what permits a rollback that loses data.
+// Consent is the permission for a rollback that loses data.
 type Consent struct {
-	// BackedUp says that the custom resources were saved before the upgrade, and
-	// that the backup was verified.
+	// BackedUp is true if the custom resources were saved before the upgrade and the backup was verified.
 	BackedUp bool
-	// Forced says that a person accepts the loss.
+	// Forced is true if a person accepts the loss.
 	Forced bool
 }
 
-// Refusal says why a rollback must not be carried out; empty where it may be.
-// Nothing permits one that is impossible.
-func Refusal(way registryv1.Rollback, to string, consent Consent) string {
+// FormatRefusal returns the reason why a planned rollback must not be executed; empty if it is permitted. to is the
+// version or the name of the newer bundle, for the text. An impossible rollback is never permitted.
+func FormatRefusal(planned bundles.Rollback, to string, consent Consent) string {
 	switch {
-	case way.Class == registryv1.RollbackInPlace:
+	case planned.Class == bundles.RollbackInPlace:
 		return ""
-	case way.Class == registryv1.RollbackNeedsBackup && (consent.BackedUp || consent.Forced):
+	case planned.Class == bundles.RollbackNeedsBackup && (consent.BackedUp || consent.Forced):
 		return ""
-	case way.Class == registryv1.RollbackNeedsBackup:
+	case planned.Class == bundles.RollbackNeedsBackup:
 		return fmt.Sprintf("Going back from %s to %s may lose data of custom resources, and there is no verified "+
-			"backup of them: %s.", to, way.From, way.Reason)
+			"backup of them: %s.", to, planned.From, planned.Reason)
 	default:
-		return fmt.Sprintf("It is impossible to go back from %s to %s: %s.", to, way.From, way.Reason)
+		return fmt.Sprintf("It is impossible to go back from %s to %s: %s.", to, planned.From, planned.Reason)
 	}
 }

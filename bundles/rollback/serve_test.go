@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
 )
 
@@ -47,24 +46,24 @@ func marshal(t *testing.T, o *bundles.Object) string {
 
 func TestRefusal(t *testing.T) {
 	for name, tc := range map[string]struct {
-		class   registryv1.RollbackClass
+		class   bundles.RollbackClass
 		consent rollback.Consent
 		want    string
 	}{
-		"in place":       {class: registryv1.RollbackInPlace},
-		"needs a backup": {class: registryv1.RollbackNeedsBackup, want: "may lose data"},
-		"has one": {class: registryv1.RollbackNeedsBackup,
+		"in place":       {class: bundles.RollbackInPlace},
+		"needs a backup": {class: bundles.RollbackNeedsBackup, want: "may lose data"},
+		"has one": {class: bundles.RollbackNeedsBackup,
 			consent: rollback.Consent{BackedUp: true}},
-		"is forced": {class: registryv1.RollbackNeedsBackup,
+		"is forced": {class: bundles.RollbackNeedsBackup,
 			consent: rollback.Consent{Forced: true}},
-		"one way": {class: registryv1.RollbackOneWay, want: "impossible"},
-		"one way, and nothing permits": {class: registryv1.RollbackOneWay,
+		"one way": {class: bundles.RollbackOneWay, want: "impossible"},
+		"one way, and nothing permits": {class: bundles.RollbackOneWay,
 			consent: rollback.Consent{BackedUp: true, Forced: true}, want: "impossible"},
 		"an unknown class": {class: "sideways", want: "impossible"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			way := registryv1.Rollback{From: "echo.v1.0.0", Class: tc.class, Reason: "the field is gone"}
-			got := rollback.Refusal(way, "1.1.0", tc.consent)
+			way := bundles.Rollback{From: "echo.v1.0.0", Class: tc.class, Reason: "the field is gone"}
+			got := rollback.FormatRefusal(way, "1.1.0", tc.consent)
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("%q, want %q", got, tc.want)
 			}

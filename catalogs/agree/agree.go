@@ -1,16 +1,16 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agree compares the upgrade paths of OLM v0, OLM v1 and Bellwether,
-// from every version of a package in every channel, until no further upgrade
-// follows.
+// Package agree compares the upgrade paths of OLM v0, OLM v1 and Bellwether, from every version of a package in every
+// channel, until there is no further upgrade.
 //
-// Its input is a package and, optionally, what clusters run besides the
-// package's own bundles. OLM v0's path comes from its own resolver (package
-// olmv0), OLM v1's from its rules (package olmv1), and Bellwether's from
-// catalogs.Package.Routes, computed again after each upgrade, as the agent
-// does. The package only judges graphs: it changes nothing and fetches nothing,
-// and the same input gives the same report.
+// Its input is a package and, optionally, the bundles that clusters run besides the package's own bundles. OLM v0's
+// path comes from its own resolver (package olmv0), OLM v1's path from its rules (package olmv1), and Bellwether's
+// path from catalogs.Package.Routes, computed again after each upgrade, as the agent does. The package only compares
+// graphs: it changes nothing and fetches nothing, and the same input gives the same report.
+//
+// It also refuses packages that `opm validate` refuses, by operator-registry's own code (CheckWithOPM), so that every
+// other tool can use the catalogs that are compiled and published here.
 package agree
 
 import (
@@ -27,41 +27,36 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree/olmv0"
 	"github.com/bellwether-dev/bellwether/catalogs/agree/olmv1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// ErrDisagree says that the upgrade paths of OLM v0, OLM v1 and Bellwether
-// differ, or do not reach the head.
+// ErrDisagree means that the upgrade paths of OLM v0, OLM v1 and Bellwether differ, or do not reach the head.
 var ErrDisagree = errors.New("the upgrade paths disagree")
 
-// Verdict says how the three upgrade paths from one installed version compare.
+// Verdict is the result of comparing the three upgrade paths from one installed version.
 type Verdict string
 
 const (
-	// Agrees means that all have the same next hop and end at the head.
+	// Agrees means that all three have the same next hop and end at the head.
 	Agrees Verdict = "agrees"
-	// Waits means that nothing in the channel is newer than the version: it is
-	// blocked without an upgrade path, belongs to another channel, or is the
-	// head by another name. Any change would be a downgrade.
+	// Waits means that nothing in the channel is newer than the version: it is blocked without an upgrade path,
+	// belongs to another channel, or is the head by another name. Any change would be a downgrade.
 	Waits Verdict = "waits"
-	// NotInChannel means that all stay, since nothing in the channel can replace a version that the channel does not
-	// have.
+	// NotInChannel means that all three stay, because nothing in the channel can replace a version that the channel
+	// does not have.
 	NotInChannel Verdict = "not-in-channel"
-	// V1Differs means that OLM v0 follows the plan, OLM v1 has another next
-	// hop, and all end at the head.
+	// V1Differs means that OLM v0 follows the plan, OLM v1 has another next hop, and all three end at the head.
 	V1Differs Verdict = "v1-differs"
-	// V0Differs means that OLM v0 has another next hop than planned, and all
-	// end at the head.
+	// V0Differs means that OLM v0 has another next hop than planned, and all three end at the head.
 	V0Differs Verdict = "v0-differs"
-	// V1Stays means that OLM v1 stays, since it prefers a version that is not deprecated to a higher one that is.
+	// V1Stays means that OLM v1 stays, because it prefers a version that is not deprecated to a higher
+	// deprecated version.
 	V1Stays Verdict = "v1-stays"
 	// Stuck means that at least one of the three does not reach the head.
 	Stuck Verdict = "stuck"
-	// Downgrades means that at least one of the three would install a lower
-	// version.
+	// Downgrades means that at least one of the three would install a lower version.
 	Downgrades Verdict = "downgrades"
-	// ToBlocked means that at least one of the three would install a blocked
-	// version.
+	// ToBlocked means that at least one of the three would install a blocked version.
 	ToBlocked Verdict = "to-blocked"
 )
 
@@ -70,40 +65,39 @@ type Report struct {
 	Package string
 	// Channels are sorted by name.
 	Channels []Channel
-	// Unpinned are the paths of OLM v1 only, for a ClusterExtension that names
-	// no channel and so follows the edges of all of them. It agrees if it ends
-	// at the head of some channel. Order as in Channel.
+	// Unpinned are the paths of OLM v1 only, for a ClusterExtension without a channel, which follows the edges of
+	// all channels. The verdict is Agrees if the path ends at the head of any channel. The order is the same as
+	// in Channel.
 	Unpinned []Route
 }
 
 // Channel is the comparison for one channel.
 type Channel struct {
 	Name, Head string
-	// Routes start with the fresh install, which has no name, followed by the
-	// versions, highest first.
+	// Routes begin with the fresh install, which has no name, followed by the versions, the highest first.
 	Routes []Route
 }
 
 // Route is the comparison for one installed version.
 type Route struct {
 	Installed catalogs.Installed
-	// Plan is Bellwether's path; it and V0 are empty in Report.Unpinned.
+	// Plan is Bellwether's path. Plan and V0 are empty in Report.Unpinned.
 	Plan, V0, V1 Walk
 	Verdict      Verdict
-	// Text says what differs, for people: one line. It is empty where the verdict is Agrees.
+	// Text describes the difference in one line for users; empty if the verdict is Agrees.
 	Text string
 }
 
 // Walk is the sequence of upgrades after an installed bundle.
 type Walk struct {
 	Path []string
-	// End says how the walk ended; the last of Path is where, or the installed bundle if Path is empty.
+	// End is how the walk ended. It ended at the last bundle of Path, or at the installed bundle if Path is empty.
 	End End
-	// Err is why there was no further hop, where that was an error.
+	// Err is the error that prevented a further hop; nil if there was none.
 	Err error
 }
 
-// Next is the first hop; empty when there is none.
+// Next returns the first hop; empty if there is none.
 func (w Walk) Next() string {
 	if len(w.Path) == 0 {
 		return ""
@@ -111,7 +105,7 @@ func (w Walk) Next() string {
 	return w.Path[0]
 }
 
-// End says how a walk ended.
+// End is how a walk ended.
 type End string
 
 const (
@@ -119,25 +113,23 @@ const (
 	Arrives End = "arrives"
 	// Stops means that the walk ends before the head.
 	Stops End = "stops"
-	// Loops means that a bundle is reached a second time.
+	// Loops means that the walk reaches a bundle a second time.
 	Loops End = "loops"
 )
 
 // Disagreement is a route whose paths disagree.
 type Disagreement struct {
-	// Channel is empty for a ClusterExtension that names none.
+	// Channel is empty for a ClusterExtension without a channel.
 	Channel   string
 	Installed catalogs.Installed
 	Verdict   Verdict
 	Text      string
 }
 
-// Check compares the paths of all bundles of a package, of those it blocks, and
-// of what else is installed, in every channel. If several of installed have the
-// same name, the first one is used; a version in the catalog takes precedence.
-// The error wraps catalogs.ErrInvalidPackage: a channel has no head, or
-// several. It calls OLM v0's resolver once per channel, for all versions; a
-// package of 30 versions in 3 channels takes a few milliseconds.
+// Check compares the paths of all bundles of a package, of its blocked versions, and of further installed versions,
+// in every channel. If several of installed have the same name, it uses the first; a version in the catalog takes
+// precedence. The error wraps catalogs.ErrInvalidPackage if a channel does not have exactly one head. It calls OLM
+// v0's resolver once per channel, for all versions; a package of 30 versions in 3 channels takes a few milliseconds.
 func Check(p *catalogs.Package, installed ...catalogs.Installed) (Report, error) {
 	s := newPackageView(p, installed)
 	report := Report{Package: p.Name}
@@ -151,10 +143,10 @@ func Check(p *catalogs.Package, installed ...catalogs.Installed) (Report, error)
 		heads[c.Head], hops = true, hopsV1
 		report.Channels = append(report.Channels, c)
 	}
-	if len(p.Channels) > 1 { // else to choose no channel is to choose that one
+	if len(p.Channels) > 1 { // with only one channel, a ClusterExtension without a channel has the same hops
 		hops = nil
 	}
-	unpinned, err := s.unpinnedRoutes(heads, hops)
+	unpinned, err := s.compareUnpinned(heads, hops)
 	if err != nil {
 		return Report{}, fmt.Errorf("check package %q: %w", p.Name, err)
 	}
@@ -162,37 +154,35 @@ func Check(p *catalogs.Package, installed ...catalogs.Installed) (Report, error)
 	return report, nil
 }
 
-// Disagreements returns every route on which OLM v0, OLM v1 and Bellwether
-// differ or do not reach the head. Waits and NotInChannel are not among them,
-// because all three stay.
+// Disagreements returns every route on which OLM v0, OLM v1 and Bellwether differ or do not reach the head. It does
+// not return routes with Waits and NotInChannel, because all three stay there.
 func (r Report) Disagreements() []Disagreement {
-	return r.disagreementsExcept(Agrees, Waits, NotInChannel)
+	return r.listDisagreementsExcept(Agrees, Waits, NotInChannel)
 }
 
-// Strict returns an error unless every version reaches the head of every
-// channel by the same hops for all three, which a compiled catalog guarantees.
-// Versions above the head may wait. Further verdicts can be accepted: a channel
-// with a deprecated head, for instance, has V1Stays. The error wraps
-// ErrDisagree and describes the first differences.
+// Strict returns an error unless all three reach the head of every channel from every version by the same hops. A
+// compiled catalog always passes. Versions above the head can wait. Further verdicts can be accepted: a channel with a
+// deprecated head, for instance, has V1Stays. The error wraps ErrDisagree and describes the first differences.
 func (r Report) Strict(accepted ...Verdict) error {
-	found := r.disagreementsExcept(append(accepted, Agrees, Waits)...)
+	found := r.listDisagreementsExcept(append(accepted, Agrees, Waits)...)
 	if len(found) == 0 {
 		return nil
 	}
-	const listed = 8
+	const maxListed = 8
 	var lines []string
 	for _, d := range found {
 		lines = append(lines, d.Text)
 	}
 	return fmt.Errorf("%w in package %q: %s", ErrDisagree, r.Package,
-		strings.Join(phrase.Limit(lines, listed), "; "))
+		strings.Join(phrase.Limit(lines, maxListed), "; "))
 }
 
-func (r Report) disagreementsExcept(fine ...Verdict) []Disagreement {
+// listDisagreementsExcept returns the routes of all channels and without a channel whose verdict is not accepted.
+func (r Report) listDisagreementsExcept(accepted ...Verdict) []Disagreement {
 	var out []Disagreement
 	add := func(channel string, routes []Route) {
 		for _, route := range routes {
-			if !slices.Contains(fine, route.Verdict) {
+			if !slices.Contains(accepted, route.Verdict) {
 				out = append(out, Disagreement{Channel: channel, Installed: route.Installed, Verdict: route.Verdict,
 					Text: route.Text})
 			}
@@ -205,25 +195,26 @@ func (r Report) disagreementsExcept(fine ...Verdict) []Disagreement {
 	return out
 }
 
-// packageView is a package with all versions of it that may be installed.
+// packageView is a package with all its versions that could be installed.
 type packageView struct {
 	*catalogs.Package
 	installed []catalogs.Installed // without the fresh install, the highest first
 	versions  map[string]semver.Version
 }
 
+// newPackageView returns the view of a package with its bundles, its blocked versions, and extra installed versions.
 func newPackageView(p *catalogs.Package, extra []catalogs.Installed) *packageView {
 	s := &packageView{Package: p, versions: map[string]semver.Version{}}
-	known := map[string]bool{"": true}
+	isKnown := map[string]bool{"": true}
 	add := func(i catalogs.Installed) {
-		if known[i.Name] {
+		if isKnown[i.Name] {
 			return
 		}
-		known[i.Name] = true
+		isKnown[i.Name] = true
 		if v, ok := i.SemVer(); ok {
 			s.versions[i.Name] = v
 		} else {
-			// To OLM a ClusterServiceVersion without a version is 0.0.0; the plan must answer the same question.
+			// OLM treats a ClusterServiceVersion without a version as 0.0.0, so the plan must do the same.
 			i.Version = semver.Version{}.String()
 		}
 		s.installed = append(s.installed, i)
@@ -244,7 +235,8 @@ func newPackageView(p *catalogs.Package, extra []catalogs.Installed) *packageVie
 	return s
 }
 
-// compareChannel also returns the hops of OLM v1.
+// compareChannel compares the paths in one channel, for the fresh install and each version. It also returns the hops of
+// OLM v1, by bundle.
 func (s *packageView) compareChannel(name string) (Channel, map[string]hop, error) {
 	c, err := s.Channel(name)
 	if err != nil {
@@ -262,37 +254,38 @@ func (s *packageView) compareChannel(name string) (Channel, map[string]hop, erro
 	if err != nil {
 		return Channel{}, nil, err
 	}
-	starts := append([]catalogs.Installed{{}}, s.installed...)
+	starts := append([]catalogs.Installed{{}}, s.installed...) // the empty element is the fresh install
 	walk0, walk1 := newWalker(s, v0.Next, head), newWalker(s, v1.Next, head)
-	// OLM v0's resolver takes as long as everything else.
+	// OLM v0's resolver takes as long as all other work together, so it runs concurrently.
 	var resolver sync.WaitGroup
 	resolver.Go(func() {
-		for i, answer := range v0.NextOfEach(starts...) {
+		for i, answer := range v0.NextForAll(starts...) {
 			walk0.hops[starts[i].Name] = hop{answer.Next, answer.Err}
 		}
 	})
 	for _, i := range starts {
-		walk1.hop(i)
+		walk1.findHop(i)
 	}
 	routes, err := s.Routes(name, s.installed...)
 	resolver.Wait()
 	if err != nil {
 		return Channel{}, nil, err
 	}
-	plan := newWalker(s, func(i catalogs.Installed) (string, error) { return plannedHop(routes, i, head) }, head)
+	plan := newWalker(s, func(i catalogs.Installed) (string, error) { return getPlannedHop(routes, i, head) }, head)
 	j := comparison{packageView: s, channel: c, head: head, v1: v1}
 	out := Channel{Name: c.Name, Head: head, Routes: make([]Route, len(starts))}
 	for n, i := range slices.Backward(starts) {
-		planned, next0, next1 := plan.from(i), walk0.from(i), walk1.from(i)
+		planned, next0, next1 := plan.walkFrom(i), walk0.walkFrom(i), walk1.walkFrom(i)
 		route := Route{Installed: i, Plan: planned.Walk, V0: next0.Walk, V1: next1.Walk}
-		route.Verdict = j.verdict(route, worst(planned, next0, next1))
+		route.Verdict = j.judge(route, findHarm(planned, next0, next1))
 		route.Text = j.describeRoute(route)
 		out.Routes[n] = route
 	}
 	return out, walk1.hops, nil
 }
 
-func plannedHop(routes map[string]catalogs.Route, i catalogs.Installed, head string) (string, error) {
+// getPlannedHop returns the next hop of Bellwether's path; empty at the head.
+func getPlannedHop(routes map[string]catalogs.Route, i catalogs.Installed, head string) (string, error) {
 	if i.Name == "" {
 		return head, nil
 	}

@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 		graph     string
 		installed []catalogs.Installed
 		blocks    []catalogs.Block
-		// want has every text of the report, with its verdict; what agrees has none.
+		// want has the texts of all routes whose verdict is not Agrees, with the verdict.
 		want []string
 	}{
 		"a chain": {
@@ -237,7 +237,7 @@ func texts(r agree.Report) []string {
 	return out
 }
 
-// The memory that a check takes grows with the number of versions, and not with its square: packages have thousands.
+// The memory of a check must grow linearly with the number of versions, because packages have thousands of versions.
 func TestCheckOfManyVersions(t *testing.T) {
 	allocated := func(versions int) uint64 {
 		var text strings.Builder

@@ -11,7 +11,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 )
 
-// BenchmarkCheck checks a package of 30 versions in 3 channels: 93 routes, and the resolver runs for each.
+// BenchmarkCheck checks a package of 30 versions in 3 channels: 93 routes, and one run of the resolver for each.
 func BenchmarkCheck(b *testing.B) {
 	var text strings.Builder
 	for i, channel := range []string{"candidate", "fast", "stable"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 )
 
-// FuzzCheck feeds any graph that a reader accepts: Check must end, say the same twice, and give every route a verdict
-// that fits how its walks end.
+// FuzzCheck checks any graph that a reader accepts: Check must end, return the same report twice, and give every
+// route a verdict that matches the ends of its walks.
 func FuzzCheck(f *testing.F) {
 	f.Add("1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0 range <1.2.0", "p.v0.1.0", "")
 	f.Add("1.2.0\n1.1.0 replaces 1.2.0 range >=1.0.0", "other", "1.3.0")

@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
-// compiled is what a compiler should make: 1.1.0 and 1.3.0 are blocked, 1.4.0 is retired, and 1.6.0 is new.
+// compiled is a correctly compiled package: 1.1.0 and 1.3.0 are blocked, 1.4.0 is retired, and 1.6.0 is new.
 func compiled(t *testing.T) *catalogs.Package {
 	t.Helper()
 	l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: "p",
@@ -32,8 +32,8 @@ func compiled(t *testing.T) *catalogs.Package {
 	return p
 }
 
-// TestMutantsAreDetected breaks a compiled package in the ways in which a compiler could be wrong, and expects each to
-// be found, most of all where the package is still one that opm would accept.
+// TestMutantsAreDetected breaks a compiled package in the ways in which a compiler could be wrong. Each mutant must
+// be detected, even if opm would accept the package.
 func TestMutantsAreDetected(t *testing.T) {
 	entry := func(p *catalogs.Package, version string) *catalogs.Entry {
 		c := p.Channels["stable"]

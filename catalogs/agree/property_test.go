@@ -17,34 +17,34 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/agree/olmv0"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
-	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/internal/tools/long"
 )
 
-// steps of each random history.
+// steps is the number of steps of each random history.
 const steps = 30
 
-// histories are how many random ones to try.
+// histories is the number of random histories.
 var histories = long.Cases(10, 200)
 
-// everyCompiled calls check with the graph of every ladder of many random histories that compiles, and with all that a
-// cluster may run of it.
+// everyCompiled calls check with the compiled graph of every ladder of many random histories that compiles, and with
+// everything that a cluster could run of it.
 func everyCompiled(t *testing.T, check func(r *rand.Rand, p *catalogs.Package, installed []catalogs.Installed) error) {
 	t.Helper()
 	for seed := range uint64(histories) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var trail []string
-		for _, step := range compiletest.History(r, steps) {
-			trail = append(trail, step.What)
+		for _, step := range catalogtest.GenerateHistory(r, steps) {
+			trail = append(trail, step.Description)
 			p, err := compile.Graph(step.Ladder)
 			if errors.Is(err, compile.ErrNothingToOffer) {
 				continue
 			}
 			if err == nil {
-				err = check(r, p, append(known(step.Ladder), compiletest.Installed(r, 4)...))
+				err = check(r, p, append(known(step.Ladder), catalogtest.GenerateInstalled(r, 4)...))
 			}
 			if err != nil {
 				t.Fatalf("seed %d after %q, %s: %v\n%s", seed, trail, step.Ladder.Policy.Upgrades, err, graphOf(p))
@@ -53,7 +53,7 @@ func everyCompiled(t *testing.T, check func(r *rand.Rand, p *catalogs.Package, i
 	}
 }
 
-// known is every version that the ladder knows, as a cluster would report it.
+// known returns every version of the ladder, as a cluster would report it.
 func known(l *ladder.Ladder) []catalogs.Installed {
 	var out []catalogs.Installed
 	for _, b := range l.Bundles {
@@ -91,7 +91,7 @@ func TestCompiledCatalogsAgree(t *testing.T) {
 }
 
 // TestBlocksKeepCompiledCatalogsAgreeing blocks versions of the compiled package, as the hub does for its clusters,
-// rather than of the ladder.
+// and not of the ladder.
 func TestBlocksKeepCompiledCatalogsAgreeing(t *testing.T) {
 	everyCompiled(t, func(r *rand.Rand, p *catalogs.Package, installed []catalogs.Installed) error {
 		names := slices.Sorted(maps.Keys(p.Bundles))
@@ -110,7 +110,7 @@ func TestBlocksKeepCompiledCatalogsAgreeing(t *testing.T) {
 		if err != nil {
 			return fmt.Errorf("with %v blocked: %w", blocks, err)
 		}
-		// Only a compiler can help it when a block makes a deprecated version the head.
+		// If a block makes a deprecated version the head, only a compiler can remove that deprecation.
 		if err := report.Strict(agree.V1Stays); err != nil {
 			return fmt.Errorf("with %v blocked: %w\n%s", blocks, err, graphOf(blocked))
 		}
@@ -125,7 +125,8 @@ func goodIn(p *catalogs.Package, channel string, blocks []catalogs.Block) bool {
 	})
 }
 
-// foreign is a random package as people write them by hand: a chain of replaces, with skips and ranges here and there.
+// foreign returns a random package that looks as if it was written manually: a chain of replaces, with some skips
+// and ranges.
 func foreign(r *rand.Rand) *catalogs.Package {
 	p := &catalogs.Package{Name: "p", DefaultChannel: "stable", Channels: map[string]*catalogs.Channel{},
 		Bundles: map[string]*catalogs.Bundle{}}
@@ -164,7 +165,7 @@ func foreignEntries(r *rand.Rand, n int) []catalogs.Entry {
 	return out
 }
 
-// everyForeign calls check with many valid packages that no compiler made.
+// everyForeign calls check with many valid packages that were not compiled.
 func everyForeign(t *testing.T, check func(r *rand.Rand, p *catalogs.Package) error) {
 	t.Helper()
 	valid, tried := 0, long.Cases(4000, 40_000)
@@ -208,7 +209,7 @@ func TestForeignPackagesCoverEveryVerdict(t *testing.T) {
 	}
 }
 
-// consistent holds a route to what must be so in every valid graph.
+// consistent checks properties that a route has in every valid graph.
 func consistent(c agree.Channel, r agree.Route) error {
 	switch {
 	case r.Plan.End != agree.Arrives:
@@ -225,8 +226,8 @@ func consistent(c agree.Channel, r agree.Route) error {
 	return nil
 }
 
-// TestOLMv0FollowsThePlanInViews asks OLM's resolver about the views that an agent serves: whatever OLM v0 would do
-// with the published graph, in the view it takes the planned hop, and in a view without one it stays.
+// TestOLMv0FollowsThePlanInViews runs OLM's resolver on the views that an agent serves: it must take the planned hop
+// of a view, and stay in a view without a hop, independently of its choice in the published graph.
 func TestOLMv0FollowsThePlanInViews(t *testing.T) {
 	everyForeign(t, func(_ *rand.Rand, p *catalogs.Package) error {
 		for _, b := range p.Bundles {
@@ -267,8 +268,9 @@ func viewed(p *catalogs.Package, channel string, r agree.Route) error {
 	return nil
 }
 
-// TestBlocksStrandNoClusterInForeignPackages blocks a version of a package that no compiler made: who got to the head
-// before still does, unless nothing good is newer; and nobody is brought to the blocked version.
+// TestBlocksStrandNoClusterInForeignPackages blocks a version of a package that was not compiled: clusters that
+// reached the head before must still reach it, unless there is no newer good version; and no cluster must be upgraded
+// to the blocked version.
 func TestBlocksStrandNoClusterInForeignPackages(t *testing.T) {
 	blocked := 0
 	everyForeign(t, func(r *rand.Rand, p *catalogs.Package) error {
@@ -299,8 +301,8 @@ func TestBlocksStrandNoClusterInForeignPackages(t *testing.T) {
 	}
 }
 
-// noWorse compares before and after. What is not in the channel may lose the way that only a blocked head's skipRange
-// was: nobody ever said that what is left can replace it.
+// noWorse compares the reports before and after a block. A version that is not in the channel can lose its path if
+// only the skipRange of a blocked head contained it, because no remaining version declares that it can replace it.
 func noWorse(p *catalogs.Package, old, report agree.Report, bad string) error {
 	for _, c := range report.Channels {
 		was := old.Channels[slices.IndexFunc(old.Channels, func(o agree.Channel) bool { return o.Name == c.Name })]

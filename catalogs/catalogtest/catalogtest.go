@@ -1,8 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalogtest makes synthetic file-based catalogs for tests and benchmarks. Bundles are complete enough for OLM
-// to install: a CSV with a Deployment, and a CRD whose schema can be made as large as wanted.
+// Package catalogtest creates synthetic file-based catalogs for tests and benchmarks. Bundles are complete enough for
+// OLM to install: a CSV with a Deployment, and a CRD whose schema can have any size. It also creates folders of
+// ladders, and random histories of a ladder for property tests.
 package catalogtest
 
 import (
@@ -15,9 +16,9 @@ import (
 	"strings"
 )
 
-// Options say how large a catalog is.
+// Options define the size of a catalog.
 type Options struct {
-	// Packages and Versions per package; at least 1 each.
+	// Packages is the number of packages, Versions the number per package; at least 1 each.
 	Packages, Versions int
 	// SchemaBytes is roughly the size of each bundle's CRD.
 	SchemaBytes int
@@ -25,13 +26,13 @@ type Options struct {
 	Images bool
 }
 
-// PackageName is the name of the i-th package.
+// PackageName returns the name of the i-th package.
 func PackageName(i int) string { return fmt.Sprintf("operator-%03d", i) }
 
-// Version is the j-th version of any package: ten patch releases per minor one.
+// Version returns the j-th version of any package: ten patch releases per minor release.
 func Version(j int) string { return fmt.Sprintf("1.%d.%d", j/10, j%10) }
 
-// BundleName is the name of the j-th bundle of the i-th package.
+// BundleName returns the name of the j-th bundle of the i-th package.
 func BundleName(i, j int) string { return fmt.Sprintf("%s.v%s", PackageName(i), Version(j)) }
 
 // Write writes the catalog as one stream of JSON documents.
@@ -44,7 +45,7 @@ func Write(w io.Writer, o Options) error {
 	return nil
 }
 
-// WriteDir writes the catalog into a directory, one sub-directory per package as catalog images have it.
+// WriteDir writes the catalog to a directory, with one sub-directory per package, as in catalog images.
 func WriteDir(dir string, o Options) error {
 	for i := range max(1, o.Packages) {
 		if err := writePackageDir(filepath.Join(dir, PackageName(i)), o, i); err != nil {
@@ -68,6 +69,8 @@ func writePackageDir(dir string, o Options, i int) error {
 	return f.Close()
 }
 
+// writePackage writes the documents of the i-th package. In its channel "stable" each version replaces the version
+// below.
 func writePackage(w io.Writer, o Options, i int) error {
 	encoder := json.NewEncoder(w)
 	name := PackageName(i)
@@ -85,7 +88,7 @@ func writePackage(w io.Writer, o Options, i int) error {
 		map[string]any{"schema": "olm.channel", "package": name, "name": "stable", "entries": entries},
 	}
 	for j := range max(1, o.Versions) {
-		docs = append(docs, bundle(o, i, j))
+		docs = append(docs, newBundle(o, i, j))
 	}
 	for _, d := range docs {
 		if err := encoder.Encode(d); err != nil {
@@ -95,11 +98,12 @@ func writePackage(w io.Writer, o Options, i int) error {
 	return nil
 }
 
-func bundle(o Options, i, j int) map[string]any {
+// newBundle returns the olm.bundle document of the j-th bundle of the i-th package.
+func newBundle(o Options, i, j int) map[string]any {
 	group := PackageName(i) + ".example.com"
 	properties := []any{
-		property("olm.package", map[string]any{"packageName": PackageName(i), "version": Version(j)}),
-		property("olm.gvk", map[string]any{"group": group, "version": "v1", "kind": "Thing"}),
+		newProperty("olm.package", map[string]any{"packageName": PackageName(i), "version": Version(j)}),
+		newProperty("olm.gvk", map[string]any{"group": group, "version": "v1", "kind": "Thing"}),
 	}
 	image := ""
 	if o.Images {
@@ -110,7 +114,7 @@ func bundle(o Options, i, j int) map[string]any {
 			if err != nil {
 				panic(err) // Maps of strings and numbers always marshal.
 			}
-			properties = append(properties, property("olm.bundle.object", map[string]any{"data": raw}))
+			properties = append(properties, newProperty("olm.bundle.object", map[string]any{"data": raw}))
 		}
 	}
 	return map[string]any{
@@ -122,11 +126,11 @@ func bundle(o Options, i, j int) map[string]any {
 	}
 }
 
-func property(kind string, value any) map[string]any {
+func newProperty(kind string, value any) map[string]any {
 	return map[string]any{"type": kind, "value": value}
 }
 
-// CSV is a ClusterServiceVersion with one Deployment that owns the API Thing of a group.
+// CSV returns a ClusterServiceVersion with one Deployment that owns the API Thing of a group.
 func CSV(name, version, group string) map[string]any {
 	labels := map[string]any{"app": "operator"}
 	container := map[string]any{"name": "manager",
@@ -163,7 +167,7 @@ func CSV(name, version, group string) map[string]any {
 	}
 }
 
-// CRD defines the API Thing of a group; its schema has about size bytes.
+// CRD returns the definition of the API Thing of a group; its schema has about size bytes.
 func CRD(group string, size int) map[string]any {
 	fields := map[string]any{"name": map[string]any{"type": "string"}}
 	const text = "A \"quoted\" explanation of what this field means to the operator and to its users.\n"
@@ -189,11 +193,11 @@ func CRD(group string, size int) map[string]any {
 	}
 }
 
-// Graph writes a package from a notation for tests, one bundle per line:
+// Graph returns the documents of a package from a notation for tests, one bundle per line:
 //
 //	1.1.0 replaces 1.0.0 skips 1.0.1,1.0.2 range <1.1.0
 //
-// with every bundle named "<pkg>.v<version>" and all of them in the channel "stable".
+// Every bundle is named "<pkg>.v<version>" and is in the channel "stable". An underscore in a range means a space.
 func Graph(pkg, notation string) string {
 	var entries, bundles []string
 	name := func(version string) string { return pkg + ".v" + version }
@@ -221,7 +225,7 @@ func Graph(pkg, notation string) string {
 		bundles = append(bundles, mustJSON(map[string]any{
 			"schema": "olm.bundle", "package": pkg, "name": name(words[0]), "image": "registry.example.com/" + pkg +
 				":" + words[0],
-			"properties": []any{property("olm.package", map[string]any{"packageName": pkg, "version": words[0]})},
+			"properties": []any{newProperty("olm.package", map[string]any{"packageName": pkg, "version": words[0]})},
 		}))
 	}
 	docs := []string{

@@ -17,61 +17,58 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
-	"github.com/bellwether-dev/bellwether/catalogs/opm"
 )
 
 // Input is everything that a compiled package depends on.
 type Input struct {
 	Ladder *ladder.Ladder
-	// Contents has each bundle that the ladder offers, and of the retired ones those that are known.
+	// Contents has each bundle that the ladder offers, and the retired bundles that are available.
 	Contents Contents
-	// Emit, if set, receives the olm.bundle documents, each without a line break, and the result does not have them:
-	// Result.WriteAround writes what belongs around them.
+	// Emit, if set, receives the olm.bundle documents, each without a line break. The result then does not contain
+	// them; Result.WriteWithDocuments writes the whole package.
 	Emit func(document []byte) error
-	// Icon is the picture that the ladder names. Default: that of the newest bundle.
+	// Icon is the picture that the ladder names. Default: the icon of the newest bundle.
 	Icon *catalogs.Icon
-	// Previous is the package as it was published last; nil if it never was. It decides only whether the ladder
-	// compiles.
+	// Previous is the package as it was published last; nil if it was never published. It only decides whether the
+	// ladder compiles.
 	Previous *catalogs.Package
-	// Installed is what clusters run. It decides only whether the ladder compiles.
+	// Installed is what clusters run. It only decides whether the ladder compiles.
 	Installed []catalogs.Installed
-	// Now decides whether a block has expired, and nothing else.
+	// Now only decides whether a block has expired.
 	Now time.Time
-	// Cached, if set, is what Result.Cacheable returned for the same ladder,
-	// contents and icon; Contents are not used then, and the documents that were
-	// emitted are to be written again. Edges are computed and checked as always.
+	// Cached, if set, is the result of Result.Cacheable for the same ladder, contents and icon. Contents are then not
+	// used, and the caller must write the documents that were emitted earlier. Edges are always computed and checked.
 	Cached *Cacheable
 }
 
-// Cacheable is, besides the olm.bundle documents, the part of a result that takes long to compute and depends only on
+// Cacheable is the part of a result, besides the olm.bundle documents, that takes long to compute and depends only on
 // the ladder, the contents and the icon.
 type Cacheable struct {
 	Description string         `json:"description,omitempty"`
 	Icon        *catalogs.Icon `json:"icon,omitempty"`
 	Notes       []string       `json:"notes,omitempty"`
-	// Relations are by version, as the documents are.
+	// Relations are ordered by version, like the documents.
 	Relations []Relation `json:"relations,omitempty"`
 }
 
-// Relation is what a bundle provides to others, and needs of them.
+// Relation is what a bundle provides to other bundles, and needs from them.
 type Relation struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	// Properties are those of the types olm.gvk, olm.gvk.required, olm.package.required and olm.constraint.
-	Properties []registryv1.Property `json:"properties,omitempty"`
+	// Properties have the types olm.gvk, olm.gvk.required, olm.package.required and olm.constraint.
+	Properties []bundles.Property `json:"properties,omitempty"`
 }
 
-// Contents returns the bundle of a version; false if it is not known. Compile calls it once for each of Versions, in
-// that order, and keeps nothing of a bundle but what it compares with later ones.
+// Contents returns the bundle of a version; false if it is not available. Compile calls Content once for each of
+// Versions, in that order, and keeps only the parts of a bundle that it compares with later bundles.
 type Contents interface {
 	Content(version string) (Content, bool, error)
 }
 
-// ContentMap are contents by version.
+// ContentMap contains contents by version.
 type ContentMap map[string]Content
 
 // Content implements Contents.
@@ -80,40 +77,42 @@ func (m ContentMap) Content(version string) (Content, bool, error) {
 	return c, ok, nil
 }
 
-// Content is a bundle, and where its image is.
+// Content is a bundle, and the place of its image.
 type Content struct {
 	Bundle *bundles.Bundle
-	// Image is the bundle's image by digest. Default: that of the ladder, if it names one.
+	// Image is the bundle's image by digest. Default: the image in the ladder, if it names one.
 	Image string
 }
 
 // Result is a compiled package.
 type Result struct {
-	// Config are the documents. Package is the same, as this project's other packages read it. With Input.Emit or
-	// Input.Cached the first lacks the bundles, and the second what is in them.
+	// Config are the documents. Package has the same content in the type of package catalogs. With Input.Emit or
+	// Input.Cached, Config lacks the bundles, and Package lacks their content.
 	Config  declcfg.DeclarativeConfig
 	Package *catalogs.Package
 	// Waiting are versions without an upgrade path.
 	Waiting []Waiting
 	// Notes are remarks that need no action.
 	Notes []string
-	// Relations are what the bundles provide to others and need of them, by version.
+	// Relations are what the bundles provide and need, ordered by version.
 	Relations []Relation
 
-	// bundles are the documents of the bundles, and bundleNotes what is to say about them.
+	// bundles are the documents of the bundles, and bundleNotes the notes about them.
 	bundles     [][]byte
 	bundleNotes []string
 }
 
-// Cacheable returns what Input.Cached takes.
+// Cacheable returns the value for Input.Cached.
 func (r Result) Cacheable() *Cacheable {
 	return &Cacheable{Description: r.Package.Description, Icon: r.Package.Icon, Notes: r.bundleNotes,
 		Relations: r.Relations}
 }
 
-// Compile compiles a package. Errors wrap those of this package or ladder.ErrInvalid.
+// Compile computes the upgrade graph of a ladder, checks the graph, and adds the documents of the bundles, or their
+// cached part if in.Cached is set. It returns an error if a block has expired, if something that in.Previous offers
+// would be lost, or if OLM would not follow the graph. Errors wrap those of this package or ladder.ErrInvalid.
 func Compile(in Input) (Result, error) {
-	p, notes, err := graph(in.Ladder)
+	p, notes, err := buildGraph(in.Ladder)
 	if err != nil {
 		return Result{}, err
 	}
@@ -121,14 +120,14 @@ func Compile(in Input) (Result, error) {
 		return Result{}, err
 	}
 	if in.Previous != nil {
-		if err := Continuity(in.Previous, in.Ladder); err != nil {
+		if err := CheckContinuity(in.Previous, in.Ladder); err != nil {
 			return Result{}, err
 		}
 	}
-	if err := opm.Check(p); err != nil {
+	if err := agree.CheckWithOPM(p); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ladder.ErrInvalid, err)
 	}
-	apart, err := checkPaths(p, in)
+	pathNotes, err := checkPaths(p, in)
 	if err != nil {
 		return Result{}, err
 	}
@@ -136,19 +135,19 @@ func Compile(in Input) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	out := Result{Package: p, Waiting: waiting, Notes: append(notes, apart...)}
+	out := Result{Package: p, Waiting: waiting, Notes: append(notes, pathNotes...)}
 	if in.Cached != nil {
 		out.Relations, out.bundleNotes = in.Cached.Relations, in.Cached.Notes
 		p.Description, p.Icon = in.Cached.Description, in.Cached.Icon
-	} else if err := out.addContents(in); err != nil {
+	} else if err := out.addBundles(in); err != nil {
 		return Result{}, err
 	}
 	out.Notes = append(out.Notes, out.bundleNotes...)
 	return out, out.addPackage(in.Ladder)
 }
 
-// encode is json.Marshal with characters of HTML as they are.
-func encode(v any) ([]byte, error) {
+// encodeJSON is json.Marshal without escaping of HTML characters.
+func encodeJSON(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -158,6 +157,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
+// checkExpired returns an error that wraps ErrExpired if a block of the ladder has expired.
 func checkExpired(l *ladder.Ladder, now time.Time) error {
 	var lines []string
 	for _, b := range l.Expired(now) {
@@ -171,21 +171,21 @@ func checkExpired(l *ladder.Ladder, now time.Time) error {
 	return fmt.Errorf("%w in package %q: %s", ErrExpired, l.Package, strings.Join(lines, "; "))
 }
 
-// checkPaths compares the upgrade paths of both OLMs from every version that
-// was ever published. It returns remarks about installed versions that are not
-// in the ladder.
+// checkPaths compares the upgrade paths of OLM v0 and OLM v1 from every version of the ladder and every installed
+// version. The error wraps ErrDisagreement if the paths differ. It returns a note for each installed version that is
+// not in the ladder and cannot be upgraded; WaitingVersions lists such versions of the ladder.
 func checkPaths(p *catalogs.Package, in Input) ([]string, error) {
-	all, err := members(in.Ladder)
+	all, err := listMembers(in.Ladder)
 	if err != nil {
 		return nil, err
 	}
-	var everyone []catalogs.Installed
-	ours := map[string]bool{}
+	var installed []catalogs.Installed
+	isMember := map[string]bool{}
 	for _, m := range all {
-		everyone = append(everyone, catalogs.Installed{Name: m.name, Version: m.version.String()})
-		ours[m.name] = true
+		installed = append(installed, catalogs.Installed{Name: m.name, Version: m.version.String()})
+		isMember[m.name] = true
 	}
-	report, err := agree.Check(p, append(everyone, in.Installed...)...)
+	report, err := agree.Check(p, append(installed, in.Installed...)...)
 	if err != nil {
 		return nil, fmt.Errorf("compile package %q: %w", p.Name, err)
 	}
@@ -195,8 +195,8 @@ func checkPaths(p *catalogs.Package, in Input) ([]string, error) {
 	var notes []string
 	for _, c := range report.Channels {
 		for _, r := range c.Routes {
-			waits := r.Verdict == agree.Waits || r.Verdict == agree.NotInChannel
-			if waits && !ours[r.Installed.Name] {
+			hasToWait := r.Verdict == agree.Waits || r.Verdict == agree.NotInChannel
+			if hasToWait && !isMember[r.Installed.Name] {
 				notes = append(notes, r.Text)
 			}
 		}
@@ -204,12 +204,13 @@ func checkPaths(p *catalogs.Package, in Input) ([]string, error) {
 	return notes, nil
 }
 
-func byVersion(p *catalogs.Package) []*catalogs.Bundle {
+// sortBundles returns the bundles of a package, sorted by version.
+func sortBundles(p *catalogs.Package) []*catalogs.Bundle {
 	return slices.SortedFunc(maps.Values(p.Bundles),
-		func(a, b *catalogs.Bundle) int { return registryv1.CompareVersions(a.Version, b.Version) })
+		func(a, b *catalogs.Bundle) int { return bundles.CompareVersions(a.Version, b.Version) })
 }
 
-// checkBundle checks that a bundle is the one that the ladder names.
+// checkBundle returns an error that wraps ErrContent if a bundle does not match the ladder.
 func checkBundle(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 	switch {
 	case got == nil:
@@ -226,18 +227,19 @@ func checkBundle(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 	return nil
 }
 
-// predecessors are the lower versions that a channel upgrades to a version in
-// one step. A rollback to a blocked version is useless, but one from a blocked
-// version is not: it goes to the next lower version that is not blocked.
-func predecessors(p *catalogs.Package, l *ladder.Ladder, to string, below []*bundles.Bundle) []*bundles.Bundle {
+// listPredecessors returns the bundles among lowerBundles that any channel upgrades to the bundle `to` in one step,
+// sorted by version and without duplicates. A rollback goes to one of these bundles. Blocked bundles are not
+// predecessors, because a rollback to a blocked version is useless, but a blocked bundle `to` has predecessors.
+func listPredecessors(p *catalogs.Package, l *ladder.Ladder, to string,
+	lowerBundles []*bundles.Bundle) []*bundles.Bundle {
 	var out []*bundles.Bundle
-	for _, name := range l.Rungs() {
+	for _, name := range l.ListChannels() {
 		c := p.Channels[name]
 		if c == nil {
 			continue
 		}
 		if _, ok := c.Entry(to); ok {
-			out = append(out, predecessorsIn(p, c, l.Policy.Upgrades, below)...)
+			out = append(out, listChannelPredecessors(p, c, l.Policy.Upgrades, lowerBundles)...)
 		}
 	}
 	slices.SortFunc(out, compareBundles)
@@ -245,13 +247,16 @@ func predecessors(p *catalogs.Package, l *ladder.Ladder, to string, below []*bun
 }
 
 func compareBundles(a, b *bundles.Bundle) int {
-	return registryv1.CompareVersions(a.Version, b.Version)
+	return bundles.CompareVersions(a.Version, b.Version)
 }
 
-func predecessorsIn(p *catalogs.Package, c *catalogs.Channel, upgrades ladder.Upgrades,
-	below []*bundles.Bundle) []*bundles.Bundle {
+// listChannelPredecessors returns the bundles among lowerBundles that a channel upgrades to the next version in one
+// step, the highest first: with the policy Direct all bundles that are not blocked, otherwise those down to the highest
+// bundle that is not deprecated, where the skipRange of the next version begins.
+func listChannelPredecessors(p *catalogs.Package, c *catalogs.Channel, upgrades ladder.Upgrades,
+	lowerBundles []*bundles.Bundle) []*bundles.Bundle {
 	var out []*bundles.Bundle
-	for _, from := range slices.Backward(below) {
+	for _, from := range slices.Backward(lowerBundles) {
 		_, blocked := p.Blocked(from.Name)
 		if _, ok := c.Entry(from.Name); !ok || blocked {
 			continue
@@ -264,7 +269,7 @@ func predecessorsIn(p *catalogs.Package, c *catalogs.Channel, upgrades ladder.Up
 	return out
 }
 
-// addPackage adds the documents besides the bundles.
+// addPackage adds all documents except the bundles.
 func (r *Result) addPackage(l *ladder.Ladder) error {
 	p := r.Package
 	d := declcfg.Package{Schema: declcfg.SchemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel,
@@ -273,16 +278,16 @@ func (r *Result) addPackage(l *ladder.Ladder) error {
 		d.Icon = &declcfg.Icon{Data: p.Icon.Data, MediaType: p.Icon.MediaType}
 	}
 	r.Config.Packages = []declcfg.Package{d}
-	for _, name := range l.Rungs() {
+	for _, name := range l.ListChannels() {
 		if c := p.Channels[name]; c != nil {
-			r.Config.Channels = append(r.Config.Channels, channelDocument(p.Name, c))
+			r.Config.Channels = append(r.Config.Channels, buildChannelDocument(p.Name, c))
 		}
 	}
 	r.addDeprecations(l)
 	return r.addBlocks(l)
 }
 
-func channelDocument(pkg string, c *catalogs.Channel) declcfg.Channel {
+func buildChannelDocument(pkg string, c *catalogs.Channel) declcfg.Channel {
 	out := declcfg.Channel{Schema: declcfg.SchemaChannel, Package: pkg, Name: c.Name}
 	for _, e := range c.Entries {
 		out.Entries = append(out.Entries, declcfg.ChannelEntry{Name: e.Name, Replaces: e.Replaces, Skips: e.Skips,
@@ -291,6 +296,7 @@ func channelDocument(pkg string, c *catalogs.Channel) declcfg.Channel {
 	return out
 }
 
+// addDeprecations adds the olm.deprecations document, if the package, a channel or a bundle is deprecated.
 func (r *Result) addDeprecations(l *ladder.Ladder) {
 	p := r.Package
 	d := declcfg.Deprecation{Schema: declcfg.SchemaDeprecation, Package: p.Name}
@@ -302,12 +308,12 @@ func (r *Result) addDeprecations(l *ladder.Ladder) {
 		}
 	}
 	add(declcfg.SchemaPackage, "", p.Deprecation)
-	for _, name := range l.Rungs() {
+	for _, name := range l.ListChannels() {
 		if c := p.Channels[name]; c != nil {
 			add(declcfg.SchemaChannel, name, c.Deprecation)
 		}
 	}
-	for _, b := range byVersion(p) {
+	for _, b := range sortBundles(p) {
 		add(declcfg.SchemaBundle, b.Name, b.Deprecation)
 	}
 	if len(d.Entries) > 0 {
@@ -315,6 +321,7 @@ func (r *Result) addDeprecations(l *ladder.Ladder) {
 	}
 }
 
+// addBlocks adds the document that lists the blocked versions, if there are any.
 func (r *Result) addBlocks(l *ladder.Ladder) error {
 	if len(r.Package.Blocks) == 0 {
 		return nil
@@ -324,7 +331,7 @@ func (r *Result) addBlocks(l *ladder.Ladder) error {
 		Package string           `json:"package"`
 		Blocks  []catalogs.Block `json:"blocks"`
 	}{Schema: catalogs.SchemaBlocks, Package: l.Package}
-	all, err := members(l)
+	all, err := listMembers(l)
 	if err != nil {
 		return err
 	}
@@ -341,20 +348,20 @@ func (r *Result) addBlocks(l *ladder.Ladder) error {
 	return nil
 }
 
-// Write writes the documents, each on a line of its own, as JSON. The same result gives the same bytes.
+// Write writes the documents as JSON, one per line. The same result gives the same bytes.
 func (r Result) Write(w io.Writer) error {
-	return r.WriteAround(w, bytes.NewReader(bytes.Join(r.bundles, nil)))
+	return r.WriteWithDocuments(w, bytes.NewReader(bytes.Join(r.bundles, nil)))
 }
 
-// WriteAround is Write where the documents of the bundles were emitted, for the same result or the one that was cached:
-// each on a line of its own, in the order in which they were.
-func (r Result) WriteAround(w io.Writer, documents io.Reader) error {
+// WriteWithDocuments is like Write, but takes the documents of the bundles from emitted, one per line. They must be
+// those that Input.Emit received, in the same order, when this result or its cached part was compiled.
+func (r Result) WriteWithDocuments(w io.Writer, emitted io.Reader) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	c := r.Config
 	err := errors.Join(encodeAll(encoder, c.Packages), encodeAll(encoder, c.Channels))
-	_, failed := io.Copy(w, documents)
-	err = errors.Join(err, failed, encodeAll(encoder, c.Deprecations), encodeAll(encoder, c.Others))
+	_, copyErr := io.Copy(w, emitted)
+	err = errors.Join(err, copyErr, encodeAll(encoder, c.Deprecations), encodeAll(encoder, c.Others))
 	if err != nil {
 		return fmt.Errorf("write package %q: %w", r.Package.Name, err)
 	}

@@ -19,20 +19,18 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
-	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// bundle is version of the test package, with one CRD and one Deployment.
+// bundle returns a version of the test package, with one CRD and one Deployment.
 func bundle(t *testing.T, version string, change ...func(csv map[string]any)) *bundles.Bundle {
 	t.Helper()
-	csv := catalogtest.CSV(compiletest.Package+".v"+version, version, "echo.example.com")
+	csv := catalogtest.CSV(catalogtest.HistoryPackage+".v"+version, version, "echo.example.com")
 	csv["spec"].(map[string]any)["description"] = "Says <what> it's told & more."
 	for _, c := range change {
 		c(csv)
@@ -46,9 +44,9 @@ func bundle(t *testing.T, version string, change ...func(csv map[string]any)) *b
 		manifests = append(manifests, raw)
 	}
 	b, err := bundles.FromManifests(manifests, map[string]string{
-		registryv1.AnnotationMediaType: registryv1.MediaType, registryv1.AnnotationPackage: compiletest.Package,
-		registryv1.AnnotationManifests: "manifests/", registryv1.AnnotationMetadata: "metadata/",
-		registryv1.AnnotationChannels: "alpha",
+		bundles.AnnotationMediaType: bundles.MediaType, bundles.AnnotationPackage: catalogtest.HistoryPackage,
+		bundles.AnnotationManifests: "manifests/", bundles.AnnotationMetadata: "metadata/",
+		bundles.AnnotationChannels: "alpha",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -56,14 +54,14 @@ func bundle(t *testing.T, version string, change ...func(csv map[string]any)) *b
 	return b
 }
 
-// contents are those of an example.
+// contents returns the contents of an example.
 func contents(in *compile.Input) compile.ContentMap { return in.Contents.(compile.ContentMap) }
 
-// example is an input in which everything occurs.
+// example returns an input in which every feature occurs.
 func example(t *testing.T) compile.Input {
 	t.Helper()
 	l := &ladder.Ladder{
-		APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package,
+		APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: catalogtest.HistoryPackage,
 		Description: "Echoes <what> it's told.",
 		Blocks: []ladder.Block{
 			{Version: "1.1.0", Reason: "loses data", Expires: "2026-12-31", Instead: "1.2.0"},
@@ -74,13 +72,13 @@ func example(t *testing.T) compile.Input {
 		Retired: []ladder.Retired{{Version: "0.9.0", Channel: "stable"}},
 	}
 	in := compile.Input{
-		Ladder: l, Contents: compile.ContentMap{}, Now: compiletest.Now,
+		Ladder: l, Contents: compile.ContentMap{}, Now: catalogtest.HistoryDay,
 		Icon: &catalogs.Icon{Data: []byte("<svg/>"), MediaType: "image/svg+xml"},
 	}
 	for version, channel := range map[string]string{
 		"1.0.0": "stable", "1.1.0": "stable", "1.2.0": "stable", "1.3.0": "candidate", "1.4.0": "candidate",
 	} {
-		l.Bundles = append(l.Bundles, ladder.Bundle{Version: version, Image: compiletest.Image(version),
+		l.Bundles = append(l.Bundles, ladder.Bundle{Version: version, Image: catalogtest.HistoryImage(version),
 			Channel: channel})
 		contents(&in)[version] = compile.Content{Bundle: bundle(t, version)}
 	}
@@ -135,7 +133,7 @@ func TestOutputIsReproducible(t *testing.T) {
 	}
 }
 
-// emit makes the input hand out its documents, and returns where they go.
+// emit makes the input emit its documents, and returns the place that receives them.
 func emit(in *compile.Input) *bytes.Buffer {
 	var documents bytes.Buffer
 	in.Emit = func(document []byte) error {
@@ -160,7 +158,7 @@ func TestEmittedAndCachedResultsAreIdentical(t *testing.T) {
 	check := func(what string, r compile.Result) {
 		t.Helper()
 		var got bytes.Buffer
-		if err := r.WriteAround(&got, bytes.NewReader(documents.Bytes())); err != nil {
+		if err := r.WriteWithDocuments(&got, bytes.NewReader(documents.Bytes())); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), got.String()); diff != "" {
@@ -196,12 +194,12 @@ func TestWrittenCatalogReadsAsResult(t *testing.T) {
 			in.Ladder.Policy.Content = content
 			r, text := mustCompile(t, in)
 			read, err := catalogs.ReadPackage(catalogs.SingleFile("catalog.json", bytes.NewReader(text)),
-				compiletest.Package)
+				catalogtest.HistoryPackage)
 			if err != nil {
 				t.Fatal(err)
 			}
 			// The reader orders the fields of values.
-			values := cmp.Transformer("value", func(p registryv1.Property) []any {
+			values := cmp.Transformer("value", func(p bundles.Property) []any {
 				var v any
 				if err := json.Unmarshal(p.Value, &v); err != nil {
 					t.Fatal(err)
@@ -237,9 +235,11 @@ func TestBundleWithPathIsInlined(t *testing.T) {
 			t.Errorf("%s has image %q and %d objects, want none and 2", name, b.Image, len(b.Objects))
 		}
 	}
-	contents(&in)["1.0.0"] = compile.Content{Bundle: contents(&in)["1.0.0"].Bundle, Image: compiletest.Image("1.0.0")}
+	contents(&in)["1.0.0"] = compile.Content{Bundle: contents(&in)["1.0.0"].Bundle,
+		Image: catalogtest.HistoryImage("1.0.0")}
 	r, _ = mustCompile(t, in)
-	if b := r.Package.Bundles["echo-operator.v1.0.0"]; b.Image != compiletest.Image("1.0.0") || len(b.Objects) != 0 {
+	b := r.Package.Bundles["echo-operator.v1.0.0"]
+	if b.Image != catalogtest.HistoryImage("1.0.0") || len(b.Objects) != 0 {
 		t.Errorf("with the image that it will have it has image %q and %d objects", b.Image, len(b.Objects))
 	}
 }
@@ -308,7 +308,7 @@ func TestContinuity(t *testing.T) {
 		"nothing changed": {func(*ladder.Ladder) {}, ""},
 		"a new version":   {func(l *ladder.Ladder) { mustEdit(l.Add(ladder.Bundle{Version: "2.0.0", Path: "x"})) }, ""},
 		"a block": {func(l *ladder.Ladder) {
-			mustEdit(l.Block(ladder.Block{Version: "1.3.0", Reason: "x"}, compiletest.Now))
+			mustEdit(l.Block(ladder.Block{Version: "1.3.0", Reason: "x"}, catalogtest.HistoryDay))
 		}, ""},
 		"the newest block": {func(l *ladder.Ladder) { mustEdit(l.Unblock("1.4.0")) }, ""},
 		"a retired one":    {func(l *ladder.Ladder) { mustEdit(l.Retire("1.0.0", "old")) }, ""},
@@ -356,7 +356,7 @@ func TestContinuity(t *testing.T) {
 				later.Deprecations = later.Deprecations[:1]
 			}
 			c.change(later)
-			err = compile.Continuity(previous, later)
+			err = compile.CheckContinuity(previous, later)
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -367,7 +367,7 @@ func TestContinuity(t *testing.T) {
 	}
 }
 
-// mustEdit is for edits that a test knows to be accepted.
+// mustEdit fails the test if an edit is not accepted.
 func mustEdit(err error) {
 	if err != nil {
 		panic(err)
@@ -431,8 +431,8 @@ func TestRollbacks(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"echo-operator.v1.1.0": {"echo-operator.v1.0.0"}, // blocked: whoever runs it wants back
-		"echo-operator.v1.2.0": {"echo-operator.v1.0.0"}, // not to the blocked one
+		"echo-operator.v1.1.0": {"echo-operator.v1.0.0"}, // clusters that run the blocked version can go back
+		"echo-operator.v1.2.0": {"echo-operator.v1.0.0"}, // not to the blocked version
 		"echo-operator.v1.3.0": {"echo-operator.v1.2.0"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

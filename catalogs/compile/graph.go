@@ -12,43 +12,42 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
-// Errors of this package wrap one of these, or ladder.ErrInvalid. Their text says what to do.
+// Errors of this package wrap one of these errors, or ladder.ErrInvalid. Their texts say what to do.
 var (
-	// ErrNothingToOffer says that all versions of the package, or of its
-	// default channel, are blocked or retired.
+	// ErrNothingToOffer means that all versions of the package, or of its default channel, are blocked or retired.
 	ErrNothingToOffer = errors.New("nothing to offer")
-	// ErrExpired says that a block has expired and must be reviewed.
+	// ErrExpired means that a block has expired and must be reviewed.
 	ErrExpired = errors.New("expired block")
-	// ErrContent says that a bundle is not the one that the ladder names, or
-	// cannot be added to a catalog.
+	// ErrContent means that a bundle does not match the ladder, or cannot be added to a catalog.
 	ErrContent = errors.New("wrong bundle")
-	// ErrContinuity says that something which an earlier catalog offered, or which a cluster runs, would be lost.
+	// ErrContinuity means that something that an earlier catalog offered, or that a cluster runs, would be lost.
 	ErrContinuity = errors.New("continuity broken")
-	// ErrDisagreement says that OLM would not follow the planned upgrade path.
+	// ErrDisagreement means that OLM would not follow the planned upgrade path.
 	ErrDisagreement = errors.New("disagreement about the next version")
 )
 
-// member is a version that the ladder knows.
+// member is a version in the ladder, including retired versions.
 type member struct {
 	name    string
 	version semver.Version
-	// reached is the highest channel; empty for what was never offered.
-	reached     string
-	image       string
-	deprecation string
-	// retired versions are not offered any more, and blocked ones must not be reached.
+	// reachedChannel is the highest channel that offered the version; empty if it was never offered.
+	reachedChannel string
+	image          string
+	deprecation    string
+	// retired versions are not offered, and clusters must not be upgraded to blocked versions.
 	retired, blocked bool
 }
 
 func (m member) isOfferable() bool { return !m.retired && !m.blocked }
 
-// members returns all versions of the ladder, the lowest first.
-func members(l *ladder.Ladder) ([]member, error) {
+// listMembers returns all versions of the ladder, including blocked and retired versions, the lowest first. The error
+// wraps ladder.ErrInvalid.
+func listMembers(l *ladder.Ladder) ([]member, error) {
 	out := make([]member, 0, len(l.Bundles)+len(l.Retired))
 	add := func(m member, version string) error {
 		var err error
@@ -60,7 +59,7 @@ func members(l *ladder.Ladder) ([]member, error) {
 	}
 	for _, b := range l.Bundles {
 		_, blocked := l.Blocked(b.Version)
-		m := member{name: l.BundleName(b.Name, b.Version), reached: b.Channel, image: b.Image, blocked: blocked}
+		m := member{name: l.BundleName(b.Name, b.Version), reachedChannel: b.Channel, image: b.Image, blocked: blocked}
 		for _, d := range l.Deprecations {
 			if d.Version == b.Version {
 				m.deprecation = d.Message
@@ -71,46 +70,46 @@ func members(l *ladder.Ladder) ([]member, error) {
 		}
 	}
 	for _, r := range l.Retired {
-		m := member{name: l.BundleName(r.Name, r.Version), reached: r.Channel, retired: true}
+		m := member{name: l.BundleName(r.Name, r.Version), reachedChannel: r.Channel, retired: true}
 		if err := add(m, r.Version); err != nil {
 			return nil, err
 		}
 	}
 	slices.SortFunc(out, func(a, b member) int {
-		return cmp.Or(registryv1.CompareVersions(a.version, b.version), strings.Compare(a.name, b.name))
+		return cmp.Or(bundles.CompareVersions(a.version, b.version), strings.Compare(a.name, b.name))
 	})
 	return out, nil
 }
 
-// Graph returns the package that a ladder compiles to, without the content of
-// bundles: it has names, versions and edges. A channel without a version to
-// offer is left out. Errors wrap ErrNothingToOffer or ladder.ErrInvalid.
+// Graph returns the package that a ladder compiles to, without the content of bundles: it has names, versions and
+// edges. A channel without a version to offer is left out. Errors wrap ErrNothingToOffer or ladder.ErrInvalid.
 func Graph(l *ladder.Ladder) (*catalogs.Package, error) {
-	p, _, err := graph(l)
+	p, _, err := buildGraph(l)
 	return p, err
 }
 
-// graph also returns notes for the user.
-func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
+// buildGraph returns the package of Graph, and notes for the user about deprecations that are not applied and about the
+// default channel.
+func buildGraph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err
 	}
-	all, err := members(l)
+	all, err := listMembers(l)
 	if err != nil {
 		return nil, nil, err
 	}
-	notes := undeprecateHeads(l, all)
+	notes := removeHeadDeprecations(l, all)
 	p := &catalogs.Package{
 		Name: l.Package, Description: l.Description,
 		Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{},
 		Blocks: map[string]catalogs.Block{},
 	}
-	for _, name := range l.Rungs() {
-		if c := channel(l, name, all); c != nil {
+	for _, name := range l.ListChannels() {
+		if c := buildChannel(l, name, all); c != nil {
 			p.Channels[name] = c
 		}
 	}
-	if p.DefaultChannel, err = defaultChannel(l, p); err != nil {
+	if p.DefaultChannel, err = chooseDefaultChannel(l, p); err != nil {
 		return nil, nil, err
 	}
 	if p.DefaultChannel != l.Default() {
@@ -124,30 +123,33 @@ func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 				Deprecation: m.deprecation}
 		}
 	}
-	addLadderNotes(l, p)
+	addDeprecationsAndBlocks(l, p)
 	if err := p.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("compile ladder: %w", err)
 	}
 	return p, notes, nil
 }
 
-// channel computes the edges of a channel; nil if it has no good version.
+// buildChannel computes the edges of a channel; nil if it has no good version, which is an offered version that is
+// not blocked.
 //
-// The good versions form a chain of replaces. Each takes over what lies between it and the good one below: by name in
-// skips, so that OLM v0 never installs it; and by version in skipRange, so that a cluster with a version that nobody
-// knows of gets on as well. So everything below the head has the next good version as its only successor, and no rule
-// of any OLM for choosing among several can make a difference.
+// The good versions form a chain of replaces. Each good version also replaces the versions between itself and the
+// next lower good version: by name in skips, so that OLM v0 never installs them, and by version in skipRange, so that
+// a cluster with an unknown version can be upgraded too. So every version below the head has only one successor, and
+// the result does not depend on how OLM chooses among several successors.
 //
-// Where there are several, both OLMs choose the highest: with the policy Direct, whose ranges reach down to the lowest
-// version; and around deprecated versions, which OLM v1 does not upgrade to from one that is not deprecated.
-func channel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
+// Several successors exist in two cases, and in both OLM v0 and OLM v1 choose the highest: with the policy Direct,
+// whose ranges include all lower versions; and around deprecated versions, because OLM v1 does not upgrade from a
+// version that is not deprecated to a deprecated version.
+func buildChannel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
 	c := &catalogs.Channel{Name: name}
-	var below, solid *member // the good version before, and the last one that is not deprecated
+	// previous is the next lower good version, lastUndeprecated the next lower good version without a deprecation.
+	var previous, lastUndeprecated *member
 	var between []string
 	var blocked []catalogs.Entry
 	for i := range all {
 		m := &all[i]
-		offered := !m.retired && l.Reaches(m.reached, name)
+		offered := !m.retired && l.Reaches(m.reachedChannel, name)
 		if !offered || m.blocked {
 			between = append(between, m.name)
 			if offered {
@@ -155,61 +157,64 @@ func channel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
 			}
 			continue
 		}
-		// The entries of blocked versions stay, without edges: OLM warns those who run a deprecated bundle only if the
-		// channel has it.
+		// The entries of blocked versions stay, without edges, because OLM reports a deprecated bundle only if the
+		// channel contains it.
 		c.Entries = append(append(c.Entries, blocked...), catalogs.Entry{
-			Name: m.name, Replaces: nameOf(below), Skips: between, SkipRange: skipRange(l.Policy.Upgrades, solid, m),
+			Name: m.name, Replaces: getMemberName(previous), Skips: between,
+			SkipRange: buildSkipRange(l.Policy.Upgrades, lastUndeprecated, m),
 		})
-		below, between, blocked = m, nil, nil
+		previous, between, blocked = m, nil, nil
 		if m.deprecation == "" {
-			solid = m
+			lastUndeprecated = m
 		}
 	}
-	if below == nil {
+	if previous == nil {
 		return nil
 	}
 	return c
 }
 
-func nameOf(m *member) string {
+func getMemberName(m *member) string {
 	if m == nil {
 		return ""
 	}
 	return m.name
 }
 
-// skipRange reaches from a version down to solid, or to the lowest version if there is no solid one or upgrades are
-// direct.
-func skipRange(upgrades ladder.Upgrades, solid, m *member) string {
-	top := "<" + m.version.String()
-	if !isBound(m.version) {
-		top = "<" + core(m.version) + "-0"
+// buildSkipRange returns the range of versions below m, down to lastUndeprecated. If lastUndeprecated is nil or
+// upgrades are direct, the range has no lower bound.
+func buildSkipRange(upgrades ladder.Upgrades, lastUndeprecated, m *member) string {
+	upperBound := "<" + m.version.String()
+	if !canBeRangeBound(m.version) {
+		upperBound = "<" + formatCore(m.version) + "-0"
 	}
-	if solid == nil || upgrades == ladder.Direct {
-		return top
+	if lastUndeprecated == nil || upgrades == ladder.Direct {
+		return upperBound
 	}
-	if !isBound(solid.version) {
-		return ">=" + core(solid.version) + " " + top
+	if !canBeRangeBound(lastUndeprecated.version) {
+		return ">=" + formatCore(lastUndeprecated.version) + " " + upperBound
 	}
-	return ">=" + solid.version.String() + " " + top
+	return ">=" + lastUndeprecated.version.String() + " " + upperBound
 }
 
-// isBound tells whether a version can be written into a range: build metadata does not count there, and the parser of
-// both OLMs takes any x for a wildcard. A range without such a version is narrower, and the names in replaces and skips
-// still lead on from all versions that are known.
-func isBound(v semver.Version) bool { return len(v.Build) == 0 && !strings.Contains(v.String(), "x") }
+// canBeRangeBound reports whether a version can be written into a range: a range ignores build metadata, and the parser
+// of both OLMs reads any x as a wildcard. If it returns false, the range uses other bounds and is narrower, and the
+// names in replaces and skips still cover all known versions.
+func canBeRangeBound(v semver.Version) bool {
+	return len(v.Build) == 0 && !strings.Contains(v.String(), "x")
+}
 
-// core is the version without pre-release and build metadata.
-func core(v semver.Version) string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
+// formatCore returns the version without pre-release and build metadata.
+func formatCore(v semver.Version) string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
-// undeprecateHeads removes the deprecation of the head of each channel and
-// returns a note: OLM v1 does not upgrade from a version that is not deprecated
-// to one that is, while OLM v0 does.
-func undeprecateHeads(l *ladder.Ladder, all []member) []string {
+// removeHeadDeprecations removes the deprecations of versions in all that are heads of a channel, and returns a note
+// for each. OLM v1 does not upgrade from a version that is not deprecated to a deprecated version, while OLM v0 does.
+// all must be sorted, the lowest version first.
+func removeHeadDeprecations(l *ladder.Ladder, all []member) []string {
 	heads := map[*member][]string{}
-	for _, name := range l.Rungs() {
+	for _, name := range l.ListChannels() {
 		for i := range slices.Backward(all) {
-			if m := &all[i]; m.isOfferable() && l.Reaches(m.reached, name) {
+			if m := &all[i]; m.isOfferable() && l.Reaches(m.reachedChannel, name) {
 				heads[m] = append(heads[m], name)
 				break
 			}
@@ -230,17 +235,17 @@ func undeprecateHeads(l *ladder.Ladder, all []member) []string {
 	return notes
 }
 
-// defaultChannel is the ladder's or, until a version has reached it, the
-// highest channel below it that has one. Once a channel has had versions,
-// clusters that use the default channel must not be moved to a lower one.
-func defaultChannel(l *ladder.Ladder, p *catalogs.Package) (string, error) {
-	rungs := l.Rungs()
-	upTo := rungs[:1+slices.Index(rungs, l.Default())]
-	for _, name := range slices.Backward(upTo) {
+// chooseDefaultChannel returns the ladder's default channel or, if no version has reached it yet, the highest lower
+// channel that has a version. It is an error if one of these channels had versions and has none left, because clusters
+// must not be moved to a lower channel.
+func chooseDefaultChannel(l *ladder.Ladder, p *catalogs.Package) (string, error) {
+	channels := l.ListChannels()
+	candidates := channels[:1+slices.Index(channels, l.Default())]
+	for _, name := range slices.Backward(candidates) {
 		switch {
 		case p.Channels[name] != nil:
 			return name, nil
-		case hadVersions(l, name):
+		case hasHadVersions(l, name):
 			return "", fmt.Errorf("%w: the default channel %q of package %q has no version left that is not blocked: "+
 				"promote one to it",
 				ErrNothingToOffer, name, l.Package)
@@ -249,13 +254,15 @@ func defaultChannel(l *ladder.Ladder, p *catalogs.Package) (string, error) {
 	return "", fmt.Errorf("%w: package %q has no version yet", ErrNothingToOffer, l.Package)
 }
 
-func hadVersions(l *ladder.Ladder, channel string) bool {
+// hasHadVersions reports whether a channel ever offered a version.
+func hasHadVersions(l *ladder.Ladder, channel string) bool {
 	return slices.ContainsFunc(l.Bundles, func(b ladder.Bundle) bool { return l.Reaches(b.Channel, channel) }) ||
 		slices.ContainsFunc(l.Retired, func(r ladder.Retired) bool { return l.Reaches(r.Channel, channel) })
 }
 
-// addLadderNotes adds the ladder's deprecations and blocks.
-func addLadderNotes(l *ladder.Ladder, p *catalogs.Package) {
+// addDeprecationsAndBlocks adds the ladder's blocks, and its deprecations of the package and of channels, to the
+// package. Its bundles already have their deprecations; a block replaces the deprecation of its bundle.
+func addDeprecationsAndBlocks(l *ladder.Ladder, p *catalogs.Package) {
 	for _, d := range l.Deprecations {
 		switch {
 		case d.Package != "":
@@ -265,34 +272,35 @@ func addLadderNotes(l *ladder.Ladder, p *catalogs.Package) {
 		}
 	}
 	for _, block := range l.Blocks {
-		name := bundleName(l, block.Version)
+		name := findBundleName(l, block.Version)
 		p.Blocks[name] = catalogs.Block{
 			Bundle: name, Version: block.Version, Reason: block.Reason, Expires: block.Expires, Instead: block.Instead,
 		}
 		if b := p.Bundles[name]; b != nil {
-			b.Deprecation = blockMessage(block)
+			b.Deprecation = formatBlockMessage(block)
 		}
 	}
 }
 
-// blockMessage is the deprecation message that OLM shows for a blocked version.
-func blockMessage(b ladder.Block) string {
+// formatBlockMessage returns the deprecation message that OLM shows for a blocked version.
+func formatBlockMessage(b ladder.Block) string {
 	if b.Instead == "" {
 		return "blocked: " + b.Reason
 	}
 	return "blocked: " + b.Reason + "; use " + b.Instead + " instead"
 }
 
-func bundleName(l *ladder.Ladder, version string) string {
+// findBundleName returns the bundle name of a version, or the conventional name if the ladder does not have
+// the version.
+func findBundleName(l *ladder.Ladder, version string) string {
 	if b, err := l.Bundle(version); err == nil {
 		return l.BundleName(b.Name, version)
 	}
 	return l.BundleName("", version)
 }
 
-// Waiting is a version without an upgrade path in its channel, because every
-// version above it is blocked or does not exist yet. Clusters that run it wait
-// for a newer one, or are rolled back; the graph has no downgrades.
+// Waiting is a version without an upgrade path in its channel, because every version above it is blocked or does not
+// exist yet. Clusters that run it wait for a newer version, or are rolled back; the graph has no downgrades.
 type Waiting struct {
 	Channel string
 	Bundle  string
@@ -301,17 +309,17 @@ type Waiting struct {
 	Blocked string
 }
 
-// WaitingVersions lists the blocked and retired versions above the heads of the channels that they had reached, by
-// channel in the order of the ladder and by version.
+// WaitingVersions returns the blocked and retired versions above the heads of the channels that they had reached, by
+// channel in the order of the ladder and by version, the highest first.
 func WaitingVersions(l *ladder.Ladder) ([]Waiting, error) {
-	all, err := members(l)
+	all, err := listMembers(l)
 	if err != nil {
 		return nil, err
 	}
 	var out []Waiting
-	for _, name := range l.Rungs() {
+	for _, name := range l.ListChannels() {
 		for _, m := range slices.Backward(all) {
-			if !l.Reaches(m.reached, name) {
+			if !l.Reaches(m.reachedChannel, name) {
 				continue
 			}
 			if m.isOfferable() {

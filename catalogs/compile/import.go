@@ -13,23 +13,24 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
-// Import fills a ladder with what a catalog offers, and returns what will not be as it was there. The channels become
-// rungs by the versions of their heads, the highest head lowest. Bundles are retired that every channel skips, or has a
-// lower version replace, such as a hot-fix 1.2.0-hotfix1 of 1.2.0. Every bundle needs an image by digest; the error
-// wraps ladder.ErrInvalid and lists those that have none.
+// Import replaces the content of a ladder by the content of a catalog's package, and returns notes about differences
+// between the two. The channels are ordered by the versions of their heads: the channel with the highest head becomes
+// the first. A bundle is retired if every
+// channel skips it, or replaces it by a lower version, such as a hot-fix 1.2.0-hotfix1 of 1.2.0. Every bundle needs
+// an image by digest; otherwise the error wraps ladder.ErrInvalid and lists the bundles without an image.
 func Import(l *ladder.Ladder, p *catalogs.Package) ([]string, error) {
 	next := l.Clone()
 	next.Package, next.Description, next.DefaultChannel = p.Name, p.Description, p.DefaultChannel
-	next.Channels = rungsOf(p)
+	next.Channels = orderChannels(p)
 	next.Bundles, next.Blocks, next.Deprecations, next.Retired = nil, nil, nil, nil
 	var problems []error
 	for _, b := range slices.SortedFunc(maps.Values(p.Bundles),
-		func(a, b *catalogs.Bundle) int { return registryv1.CompareVersions(a.Version, b.Version) }) {
+		func(a, b *catalogs.Bundle) int { return bundles.CompareVersions(a.Version, b.Version) }) {
 		if err := importBundle(next, p, b); err != nil {
 			problems = append(problems, err)
 		}
@@ -43,30 +44,31 @@ func Import(l *ladder.Ladder, p *catalogs.Package) ([]string, error) {
 		return nil, fmt.Errorf("import package %q: %w", p.Name, err)
 	}
 	*l = *next
-	notes := append(joinedHeads(l, p), changedHeads(l, p)...)
-	notes = append(notes, downgraded(l, p)...)
-	return append(notes, joinedChannels(l, p)...), nil
+	notes := append(describeJoinedHeads(l, p), describeChangedHeads(l, p)...)
+	notes = append(notes, describeDowngrades(l, p)...)
+	return append(notes, describeOtherChanges(l, p)...), nil
 }
 
-// changedHeads says which channels have another head than before. In a ladder the head is the highest version, and a
-// catalog may have a lower one there, by an edge that leads from a higher version to it.
-func changedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
-	after, err := Graph(l)
+// describeChangedHeads returns a note for each channel whose head in the catalog differs from its head in the package
+// that the ladder compiles to. The head of a ladder's channel is its highest version. The head of a catalog's channel
+// can be lower, if an edge leads from a higher version to it.
+func describeChangedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
+	compiled, err := Graph(l)
 	if err != nil {
-		return nil // the ladder has nothing to offer yet; compiling it says so
+		return nil // the ladder has no version to offer; Compile reports this error
 	}
 	var notes []string
 	for _, name := range l.Channels {
-		old, err := p.Target(name, "")
+		oldHead, err := p.Head(name)
 		if err != nil {
 			continue
 		}
-		head, err := after.Target(name, "")
-		if err != nil || head.Name == old.Name {
+		newHead, err := compiled.Head(name)
+		if err != nil || newHead.Name == oldHead.Name {
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("the head of channel %s was %s and will be %s", name, old.VersionString(),
-			head.VersionString()))
+		notes = append(notes, fmt.Sprintf("the head of channel %s was %s and will be %s", name, oldHead.VersionString(),
+			newHead.VersionString()))
 	}
 	return notes
 }
@@ -74,9 +76,9 @@ func changedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
 // downgrade is an edge of a channel that leads to a lower version.
 type downgrade struct{ from, to *catalogs.Bundle }
 
-// downgrades are those of a channel of the catalog, in the order of its entries. What dangling heads were joined by is
-// no edge of the catalog.
-func downgrades(p *catalogs.Package, c *catalogs.Channel) []downgrade {
+// listDowngrades returns the downgrades in a channel of the catalog, in the order of its entries. It ignores edges
+// that were added to join dangling heads.
+func listDowngrades(p *catalogs.Package, c *catalogs.Channel) []downgrade {
 	var out []downgrade
 	for _, e := range c.Entries {
 		replaces := e.Replaces
@@ -86,63 +88,66 @@ func downgrades(p *catalogs.Package, c *catalogs.Channel) []downgrade {
 			}
 		}
 		to, from := p.Bundles[e.Name], p.Bundles[replaces]
-		if to != nil && from != nil && registryv1.CompareVersions(from.Version, to.Version) > 0 {
+		if to != nil && from != nil && bundles.CompareVersions(from.Version, to.Version) > 0 {
 			out = append(out, downgrade{from, to})
 		}
 	}
 	return out
 }
 
-// downgraded says what becomes of clusters where the catalog leads to a lower version: a ladder has no downgrades.
-func downgraded(l *ladder.Ladder, p *catalogs.Package) []string {
-	after, err := Graph(l)
+// describeDowngrades returns a note for each downgrade of the catalog. A ladder has no downgrades, so the note
+// describes what happens to the clusters instead.
+func describeDowngrades(l *ladder.Ladder, p *catalogs.Package) []string {
+	compiled, err := Graph(l)
 	if err != nil {
-		return nil // as in changedHeads
+		return nil // the ladder has no version to offer; Compile reports this error
 	}
 	var notes []string
 	for _, name := range l.Channels {
-		if after.Channels[name] == nil {
+		if compiled.Channels[name] == nil { // the ladder offers nothing in this channel
 			continue
 		}
-		for _, d := range downgrades(p, p.Channels[name]) {
+		for _, d := range listDowngrades(p, p.Channels[name]) {
 			lower := "a lower version"
-			if len(d.to.Version.Pre) > 0 && core(d.to.Version) == core(d.from.Version) {
+			if len(d.to.Version.Pre) > 0 && formatCore(d.to.Version) == formatCore(d.from.Version) {
 				lower = "a pre-release and so a lower version"
 			}
 			notes = append(notes, fmt.Sprintf("in channel %s the catalog replaces %s by %s, which is %s, and a ladder "+
-				"has no downgrades: %s", name, d.from.Version, d.to.Version, lower, d.outcome(l, after, name)))
+				"has no downgrades: %s", name, d.from.Version, d.to.Version, lower,
+				d.describeOutcome(l, compiled, name)))
 		}
 	}
 	return notes
 }
 
-// outcome says what becomes of clusters with either version in a channel of the package that a ladder compiles to.
-func (d downgrade) outcome(l *ladder.Ladder, after *catalogs.Package, channel string) string {
+// describeOutcome describes, for a note, what happens to clusters with one of the two versions in a channel of the
+// compiled package, and how a user can prevent an unwanted upgrade.
+func (d downgrade) describeOutcome(l *ladder.Ladder, compiled *catalogs.Package, channel string) string {
 	from, to := d.from.Version.String(), d.to.Version.String()
 	state, advice := from+" is retired", ""
-	reached := reachedBy(l, from)
-	switch _, blocked := after.Blocked(d.from.Name); {
+	reached := findReachedChannel(l, from)
+	switch _, blocked := compiled.Blocked(d.from.Name); {
 	case blocked:
 		state = from + " is blocked"
-	case l.Reaches(reached, channel):
+	case l.Reaches(reached, channel): // a higher channel offers the version, so this channel does too
 		return fmt.Sprintf("another channel offers %s, so clusters on %s are upgraded to %s; block %s if no cluster "+
-			"may get it", from, to, cmp.Or(nextAbove(after, channel, d.to.Version), from), from)
-	case reached != "":
-		state = from + " stays in " + onlyIn(l, reached)
+			"may get it", from, to, cmp.Or(findNextAbove(compiled, channel, d.to.Version), from), from)
+	case reached != "": // only lower channels offer the version
+		state = from + " stays in " + describeOnlyChannels(l, reached)
 		advice = "; block " + from + " if no cluster may get it"
 	}
-	switch next := nextAbove(after, channel, d.from.Version); next {
+	switch next := findNextAbove(compiled, channel, d.from.Version); next {
 	case "":
 		return state + ", and clusters on it stay there until a version above it is added" + advice
-	case nextAbove(after, channel, d.to.Version):
+	case findNextAbove(compiled, channel, d.to.Version): // the same version follows both
 		return fmt.Sprintf("%s, and clusters on %s or %s are upgraded to %s%s", state, from, to, next, advice)
 	default:
 		return fmt.Sprintf("%s, and clusters on it are upgraded to %s%s", state, next, advice)
 	}
 }
 
-// onlyIn names the channels that offer what has reached one of them.
-func onlyIn(l *ladder.Ladder, reached string) string {
+// describeOnlyChannels names the channels that offer a version whose highest channel is reached.
+func describeOnlyChannels(l *ladder.Ladder, reached string) string {
 	var names []string
 	for _, name := range l.Channels {
 		if l.Reaches(reached, name) {
@@ -155,41 +160,44 @@ func onlyIn(l *ladder.Ladder, reached string) string {
 	return "channels " + strings.Join(names, ", ") + " only"
 }
 
-// reachedBy is the channel that a version which is offered has reached; empty for another one.
-func reachedBy(l *ladder.Ladder, version string) string {
+// findReachedChannel returns the highest channel that an offered version has reached; empty if the ladder does not
+// offer the version.
+func findReachedChannel(l *ladder.Ladder, version string) string {
 	if b, err := l.Bundle(version); err == nil {
 		return b.Channel
 	}
 	return ""
 }
 
-// nextAbove is the lowest version above another one that a channel leads to; empty if there is none.
-func nextAbove(p *catalogs.Package, channel string, version semver.Version) string {
+// findNextAbove returns the lowest version of a channel above a version, without blocked versions; empty if there
+// is none. The entries of the channel must be sorted by version, the lowest first.
+func findNextAbove(p *catalogs.Package, channel string, version semver.Version) string {
 	next := ""
 	for _, e := range slices.Backward(p.Channels[channel].Entries) {
 		b := p.Bundles[e.Name]
-		if _, blocked := p.Blocked(e.Name); !blocked && registryv1.CompareVersions(b.Version, version) > 0 {
+		if _, blocked := p.Blocked(e.Name); !blocked && bundles.CompareVersions(b.Version, version) > 0 {
 			next = b.Version.String()
 		}
 	}
 	return next
 }
 
-// joinedHeads says which heads were dangling in the catalog, and what becomes of clusters that run them.
-func joinedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
-	after, err := Graph(l)
+// describeJoinedHeads returns a note for each head that was dangling in the catalog. The note names the version to
+// which clusters that run it are upgraded, if there is one.
+func describeJoinedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
+	compiled, err := Graph(l)
 	if err != nil {
-		return nil // as in changedHeads
+		return nil // the ladder has no version to offer; Compile reports this error
 	}
 	var notes []string
 	for _, j := range p.Joined {
-		if after.Channels[j.Channel] == nil {
+		if compiled.Channels[j.Channel] == nil { // the ladder offers nothing in this channel
 			continue
 		}
 		b := p.Bundles[j.Dangling]
 		note := fmt.Sprintf("in channel %s of the catalog %s is dangling: no version replaces it, since %s replaces %s",
-			j.Channel, b.Version, named(p, j.Next), named(p, j.Former))
-		if next := nextAbove(after, j.Channel, b.Version); next != "" {
+			j.Channel, b.Version, describeBundle(p, j.Next), describeBundle(p, j.Former))
+		if next := findNextAbove(compiled, j.Channel, b.Version); next != "" {
 			note += "; in the ladder clusters on it are upgraded to " + next
 		}
 		notes = append(notes, note)
@@ -197,30 +205,33 @@ func joinedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
 	return notes
 }
 
-// named is the version of a bundle, or its name where the catalog does not have it.
-func named(p *catalogs.Package, bundle string) string {
+// describeBundle returns the version of a bundle, or its name if the catalog does not have the bundle.
+func describeBundle(p *catalogs.Package, bundle string) string {
 	if b := p.Bundles[bundle]; b != nil {
 		return b.VersionString()
 	}
 	return bundle
 }
 
-// rungsOf orders channels: the newest head is what is tried out first.
-func rungsOf(p *catalogs.Package) []string {
-	head := func(name string) semver.Version {
-		if b, err := p.Target(name, ""); err == nil {
+// orderChannels returns the names of the channels, the highest head first, because new versions are tried in the first
+// channel. If heads are equal, the channel with more entries comes first.
+func orderChannels(p *catalogs.Package) []string {
+	getHeadVersion := func(name string) semver.Version {
+		if b, err := p.Head(name); err == nil {
 			return b.Version
 		}
 		return semver.Version{}
 	}
 	names := slices.Sorted(maps.Keys(p.Channels))
 	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(registryv1.CompareVersions(head(b), head(a)),
+		return cmp.Or(bundles.CompareVersions(getHeadVersion(b), getHeadVersion(a)),
 			len(p.Channels[b].Entries)-len(p.Channels[a].Entries))
 	})
 	return names
 }
 
+// importBundle adds a bundle of the catalog to the ladder, as an offered version with its block or deprecation, or as
+// a retired version.
 func importBundle(l *ladder.Ladder, p *catalogs.Package, b *catalogs.Bundle) error {
 	if b.Release != "" {
 		return fmt.Errorf("bundle %s has release %s of version %s: a ladder has no releases of a version", b.Name,
@@ -233,14 +244,14 @@ func importBundle(l *ladder.Ladder, p *catalogs.Package, b *catalogs.Bundle) err
 		return fmt.Errorf("bundle %s: %w", b.Name, err)
 	}
 	name := b.Name
-	if name == l.BundleName("", b.Version.String()) {
+	if name == l.BundleName("", b.Version.String()) { // the ladder does not repeat the conventional name
 		name = ""
 	}
-	offered, reached := highest(l, p, b.Name)
+	offered, reached := findHighestChannel(l, p, b.Name)
 	block, blocked := p.Blocked(b.Name)
 	if !offered && !blocked {
 		reason := "skipped by every channel when it was imported"
-		if lower := replacedByLower(p, b.Name); lower != "" {
+		if lower := findLowerReplacement(p, b.Name); lower != "" {
 			reason = "replaced by the lower version " + lower + " when it was imported"
 		}
 		l.Retired = append(l.Retired, ladder.Retired{
@@ -259,31 +270,32 @@ func importBundle(l *ladder.Ladder, p *catalogs.Package, b *catalogs.Bundle) err
 	return nil
 }
 
-// highest returns the highest rung that has a bundle, and whether any offers it: it neither skips the bundle nor has a
-// lower version replace it. Of those that do, it is the highest such rung.
-func highest(l *ladder.Ladder, p *catalogs.Package, bundle string) (offered bool, rung string) {
+// findHighestChannel returns the highest channel of the ladder that offers a bundle: it neither skips the bundle nor
+// replaces it by a lower version. If no channel offers the bundle, offered is false, and channel is the highest channel
+// that contains it.
+func findHighestChannel(l *ladder.Ladder, p *catalogs.Package, bundle string) (offered bool, channel string) {
 	for _, name := range l.Channels {
 		c := p.Channels[name]
 		if _, ok := c.Entry(bundle); !ok {
 			continue
 		}
-		isLeft := c.Skips(bundle) || slices.ContainsFunc(downgrades(p, c), func(d downgrade) bool {
+		isUnoffered := c.Skips(bundle) || slices.ContainsFunc(listDowngrades(p, c), func(d downgrade) bool {
 			return d.from.Name == bundle
 		})
 		switch {
-		case !isLeft:
-			offered, rung = true, name
+		case !isUnoffered:
+			offered, channel = true, name
 		case !offered:
-			rung = name
+			channel = name
 		}
 	}
-	return offered, rung
+	return offered, channel
 }
 
-// replacedByLower is the lower version that replaces a bundle in some channel; empty if there is none.
-func replacedByLower(p *catalogs.Package, bundle string) string {
+// findLowerReplacement returns the lower version that replaces a bundle in a channel; empty if there is none.
+func findLowerReplacement(p *catalogs.Package, bundle string) string {
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
-		for _, d := range downgrades(p, p.Channels[name]) {
+		for _, d := range listDowngrades(p, p.Channels[name]) {
 			if d.from.Name == bundle {
 				return d.to.VersionString()
 			}
@@ -292,44 +304,45 @@ func replacedByLower(p *catalogs.Package, bundle string) string {
 	return ""
 }
 
-// importRemoved retires the versions that the channels only name: some cluster may run them.
+// importRemoved adds versions to the ladder, as retired, that the channels or blocks name but whose bundles the catalog
+// does not have, because clusters could run them. It also sorts the retired versions.
 func importRemoved(l *ladder.Ladder, p *catalogs.Package) {
-	seen := map[string]bool{}
+	isImported := map[string]bool{}
 	for _, b := range p.Bundles {
-		seen[b.Version.String()] = true
+		isImported[b.Version.String()] = true
 	}
-	for _, name := range namedInEdges(p) {
-		v, ok := catalogs.Installed{Name: name}.SemVer()
-		if p.Bundles[name] != nil || !ok || seen[v.String()] {
+	for _, name := range listEdgeNames(p) {
+		v, ok := catalogs.Installed{Name: name}.SemVer() // not ok if the name contains no version
+		if p.Bundles[name] != nil || !ok || isImported[v.String()] {
 			continue
 		}
-		seen[v.String()] = true
-		gone := ladder.Retired{Version: v.String(), Reason: "not in the catalog any more when it was imported"}
+		isImported[v.String()] = true
+		retired := ladder.Retired{Version: v.String(), Reason: "not in the catalog any more when it was imported"}
 		if name != l.BundleName("", v.String()) {
-			gone.Name = name
+			retired.Name = name
 		}
-		l.Retired = append(l.Retired, gone)
+		l.Retired = append(l.Retired, retired)
 	}
 	for name, b := range p.Blocks {
-		if _, err := semver.Parse(b.Version); err == nil && !seen[b.Version] {
-			seen[b.Version] = true
-			gone := ladder.Retired{Version: b.Version, Reason: leftBlocked + b.Reason}
+		if _, err := semver.Parse(b.Version); err == nil && !isImported[b.Version] {
+			isImported[b.Version] = true
+			retired := ladder.Retired{Version: b.Version, Reason: blockedReasonPrefix + b.Reason}
 			if name != l.BundleName("", b.Version) {
-				gone.Name = name
+				retired.Name = name
 			}
-			l.Retired = append(l.Retired, gone)
+			l.Retired = append(l.Retired, retired)
 		}
 	}
 	slices.SortFunc(l.Retired, func(a, b ladder.Retired) int {
-		return registryv1.CompareVersions(semver.MustParse(a.Version), semver.MustParse(b.Version))
+		return bundles.CompareVersions(semver.MustParse(a.Version), semver.MustParse(b.Version))
 	})
 }
 
-// leftBlocked begins the reason of a version that was blocked, and whose bundle the catalog does not have any more.
-const leftBlocked = "blocked when it was imported: "
+// blockedReasonPrefix begins the reason of a version that was blocked and whose bundle is not in the catalog.
+const blockedReasonPrefix = "blocked when it was imported: "
 
-// namedInEdges are the bundles that some entry replaces or skips, sorted.
-func namedInEdges(p *catalogs.Package) []string {
+// listEdgeNames returns the bundles that entries replace or skip, sorted.
+func listEdgeNames(p *catalogs.Package) []string {
 	var names []string
 	for _, c := range p.Channels {
 		for _, e := range c.Entries {
@@ -340,6 +353,8 @@ func namedInEdges(p *catalogs.Package) []string {
 	return slices.Compact(names)
 }
 
+// importDeprecations adds the deprecations of the package and its channels to the ladder. importBundle adds those of
+// bundles.
 func importDeprecations(l *ladder.Ladder, p *catalogs.Package) {
 	if p.Deprecation != "" {
 		l.Deprecations = append(l.Deprecations, ladder.Deprecation{Package: p.Name, Message: p.Deprecation})
@@ -351,14 +366,15 @@ func importDeprecations(l *ladder.Ladder, p *catalogs.Package) {
 	}
 }
 
-// joinedChannels says which channels offer versions that they did not, since they are below one that does.
-func joinedChannels(l *ladder.Ladder, p *catalogs.Package) []string {
+// describeOtherChanges returns notes about channels that offer more versions than in the catalog, because a higher
+// channel offers these versions, about blocked versions without a bundle, and about the icon.
+func describeOtherChanges(l *ladder.Ladder, p *catalogs.Package) []string {
 	var notes []string
 	for _, name := range l.Channels {
 		var more []string
 		for _, b := range l.Bundles {
-			_, had := p.Channels[name].Entry(l.BundleName(b.Name, b.Version))
-			if l.Reaches(b.Channel, name) && !had {
+			_, isEntry := p.Channels[name].Entry(l.BundleName(b.Name, b.Version))
+			if l.Reaches(b.Channel, name) && !isEntry {
 				more = append(more, b.Version)
 			}
 		}
@@ -368,7 +384,7 @@ func joinedChannels(l *ladder.Ladder, p *catalogs.Package) []string {
 		}
 	}
 	for _, r := range l.Retired {
-		if strings.HasPrefix(r.Reason, leftBlocked) {
+		if strings.HasPrefix(r.Reason, blockedReasonPrefix) {
 			notes = append(notes,
 				fmt.Sprintf("version %s is blocked, and the catalog does not have its bundle any more: it is listed "+
 					"as retired; move it to bundles with its image, and block it, if clusters may run it", r.Version))

@@ -14,21 +14,23 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
-	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
 func published(t *testing.T, graph string) *catalogs.Package {
 	t.Helper()
-	p, err := catalogs.ReadPackage(catalogs.SingleFile("catalog.json", strings.NewReader(graph)), compiletest.Package)
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("catalog.json", strings.NewReader(graph)),
+		catalogtest.HistoryPackage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// foreign is a catalog as others write them: two channels that share a version, one skipped version, one that is gone.
+// foreign is a catalog that another tool wrote: two channels that share a version, one skipped version, and one
+// missing version.
 var foreign = `{"schema":"olm.package","name":"echo-operator","defaultChannel":"stable"}
 {"schema":"olm.channel","package":"echo-operator","name":"stable","entries":[{"name":"echo-operator.v1.0.0",` +
 	`"replaces":"echo-operator.v0.9.0"},{"name":"echo-operator.v1.2.0","replaces":"echo-operator.v1.0.0"}]}
@@ -44,30 +46,30 @@ var foreign = `{"schema":"olm.package","name":"echo-operator","defaultChannel":"
 
 func foreignBundle(name, version string) string {
 	return `{"schema":"olm.bundle","package":"echo-operator","name":"` + name + `","image":"` +
-		compiletest.Image(version) +
+		catalogtest.HistoryImage(version) +
 		`","properties":[{"type":"olm.package","value":{"packageName":"echo-operator","version":"` + version + `"}}]}` +
 		"\n"
 }
 
 func TestImport(t *testing.T) {
-	l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package}
+	l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: catalogtest.HistoryPackage}
 	p := published(t, foreign)
 	notes, err := compile.Import(l, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &ladder.Ladder{
-		APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package,
+		APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: catalogtest.HistoryPackage,
 		Channels: []string{"alpha", "stable"}, DefaultChannel: "stable",
 		Bundles: []ladder.Bundle{
-			{Version: "1.0.0", Image: compiletest.Image("1.0.0"), Channel: "stable"},
-			{Version: "1.2.0", Image: compiletest.Image("1.2.0"), Channel: "stable"},
-			{Version: "2.0.0", Name: "echo-2.0.0", Image: compiletest.Image("2.0.0"), Channel: "alpha"},
+			{Version: "1.0.0", Image: catalogtest.HistoryImage("1.0.0"), Channel: "stable"},
+			{Version: "1.2.0", Image: catalogtest.HistoryImage("1.2.0"), Channel: "stable"},
+			{Version: "2.0.0", Name: "echo-2.0.0", Image: catalogtest.HistoryImage("2.0.0"), Channel: "alpha"},
 		},
 		Deprecations: []ladder.Deprecation{{Version: "1.0.0", Message: "old"}, {Channel: "alpha", Message: "going"}},
 		Retired: []ladder.Retired{
 			{Version: "0.9.0", Reason: "not in the catalog any more when it was imported"},
-			{Version: "1.1.0", Image: compiletest.Image("1.1.0"), Channel: "alpha",
+			{Version: "1.1.0", Image: catalogtest.HistoryImage("1.1.0"), Channel: "alpha",
 				Reason: "skipped by every channel when it was imported"},
 		},
 	}
@@ -78,13 +80,13 @@ func TestImport(t *testing.T) {
 		notes); diff != "" {
 		t.Error(diff)
 	}
-	if err := compile.Continuity(p, l); err != nil {
+	if err := compile.CheckContinuity(p, l); err != nil {
 		t.Errorf("what was imported does not continue what it was imported from: %v", err)
 	}
 }
 
-// catalogOf is a catalog with the default channel stable. Each line has the channel and the version of an entry, and
-// the version that it replaces.
+// catalogOf returns a catalog with the default channel stable. Each line has the channel and the version of an entry,
+// and the version that it replaces.
 func catalogOf(graph string) string {
 	entries, seen := map[string][]string{}, map[string]bool{}
 	var bundles strings.Builder
@@ -108,7 +110,8 @@ func catalogOf(graph string) string {
 	return out + bundles.String()
 }
 
-// hops are the versions that clusters with a version pass in a channel, by the plan and both OLMs alike.
+// hops returns the versions that clusters with a version pass in a channel, which must be equal for the plan and
+// both OLMs.
 func hops(t *testing.T, p *catalogs.Package, channel, from string) string {
 	t.Helper()
 	installed := catalogs.Installed{Name: "echo-operator.v" + from, Version: from}
@@ -130,11 +133,11 @@ func hops(t *testing.T, p *catalogs.Package, channel, from string) string {
 	return ""
 }
 
-// A catalog can take clusters back to a lower version, which a ladder does not: what becomes of both versions is
-// reported, and clusters on either one get on.
+// A catalog can downgrade clusters, but a ladder cannot: the notes describe the result for both versions, and
+// clusters on both versions are upgraded.
 func TestImportReportsDowngrades(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// graph has a line for each entry: its channel, its version, and the one that it replaces.
+		// graph has a line for each entry: its channel, its version, and the version that it replaces.
 		graph string
 		notes []string
 		// paths are the hops from each version in the channel.
@@ -239,9 +242,9 @@ func TestImportReportsDowngrades(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package}
+			l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: catalogtest.HistoryPackage}
 			p, err := catalogs.ReadPackageToImport(catalogs.SingleFile("catalog.json",
-				strings.NewReader(catalogOf(tc.graph))), compiletest.Package)
+				strings.NewReader(catalogOf(tc.graph))), catalogtest.HistoryPackage)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,9 +272,9 @@ func TestImportReportsDowngrades(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ old, text, want string }{
-		"a tag": {compiletest.Image("1.2.0"), "registry.example.com/echo:1.2.0",
+		"a tag": {catalogtest.HistoryImage("1.2.0"), "registry.example.com/echo:1.2.0",
 			"bundle echo-operator.v1.2.0: image \"registry.example.com/echo:1.2.0\" has no digest"},
-		"no image": {`"image":"` + compiletest.Image("1.2.0"), `"image":"`,
+		"no image": {`"image":"` + catalogtest.HistoryImage("1.2.0"), `"image":"`,
 			"bundle echo-operator.v1.2.0 has no image"},
 		"a release": {`"version":"2.0.0"`, `"version":"2.0.0","release":"1"`,
 			"bundle echo-2.0.0 has release 1 of version 2.0.0"},
@@ -282,7 +285,7 @@ func TestImportRefuses(t *testing.T) {
 			if !strings.Contains(foreign, c.old) {
 				t.Fatalf("%q is not there", c.old)
 			}
-			l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package}
+			l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: catalogtest.HistoryPackage}
 			_, err := compile.Import(l, published(t, strings.ReplaceAll(foreign, c.old, c.text)))
 			if !errors.Is(err, ladder.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
@@ -294,10 +297,10 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// What we compile, we can import, and it compiles to the same graph.
+// A compiled catalog can be imported, and compiles to the same graph.
 func TestImportOfCompiledCatalogRoundTrips(t *testing.T) {
 	everyGraph(t, func(t *testing.T, from *ladder.Ladder, p *catalogs.Package) {
-		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package,
+		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: catalogtest.HistoryPackage,
 			Policy: from.Policy}
 		if _, err := compile.Import(l, p); err != nil {
 			t.Errorf("import: %v", err)
@@ -313,7 +316,7 @@ func TestImportOfCompiledCatalogRoundTrips(t *testing.T) {
 				t.Errorf("head of %s: %s", name, diff)
 			}
 		}
-		if err := compile.Continuity(p, l); err != nil {
+		if err := compile.CheckContinuity(p, l); err != nil {
 			t.Error(err)
 		}
 	})
@@ -327,26 +330,26 @@ func headOf(p *catalogs.Package, channel string) string {
 	return ""
 }
 
-// Imported versions may be pre-releases and have build metadata. Compile fails if the OLMs disagree about the next
-// version from any of them.
+// Imported versions can be pre-releases and have build metadata. Compile fails if the OLMs disagree about the next
+// version of one of them.
 func TestVersionsThatAreNotPlain(t *testing.T) {
 	versions := []string{"1.0.0-next.1", "1.0.0-rc.1", "1.0.0", "1.0.0+1", "1.0.0+2", "1.1.0-beta.1", "1.1.0",
 		"2.0.0-alpha.x"}
 	nameOf := func(version string) string {
-		return compiletest.Package + ".v" + strings.ReplaceAll(version, "+", "-build")
+		return catalogtest.HistoryPackage + ".v" + strings.ReplaceAll(version, "+", "-build")
 	}
 	for _, upgrades := range []ladder.Upgrades{ladder.Stepwise, ladder.Direct} {
-		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package,
+		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: catalogtest.HistoryPackage,
 			Policy: ladder.Policy{Upgrades: upgrades}}
 		contents := compile.ContentMap{}
-		in := compile.Input{Ladder: l, Contents: contents, Now: compiletest.Now}
+		in := compile.Input{Ladder: l, Contents: contents, Now: catalogtest.HistoryDay}
 		var want []string
 		for _, v := range versions {
 			name := nameOf(v)
 			want = append(want, name)
 			b := bundle(t, v, func(csv map[string]any) { csv["metadata"].(map[string]any)["name"] = name })
-			l.Bundles = append(l.Bundles, ladder.Bundle{Version: v, Name: name, Image: compiletest.Image("1.0.0"),
-				Channel: "stable"})
+			l.Bundles = append(l.Bundles, ladder.Bundle{Version: v, Name: name,
+				Image: catalogtest.HistoryImage("1.0.0"), Channel: "stable"})
 			contents[v] = compile.Content{Bundle: b}
 		}
 		slices.Reverse(l.Bundles) // their order in the file means nothing
@@ -366,7 +369,7 @@ func TestVersionsThatAreNotPlain(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: entries (-want +got):\n%s", upgrades, diff)
 		}
-		again := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package}
+		again := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: catalogtest.HistoryPackage}
 		if _, err := compile.Import(again, result.Package); err != nil || len(again.Bundles) != len(versions) {
 			t.Errorf("%s: import what was compiled: %d bundles, %v", upgrades, len(again.Bundles), err)
 		}

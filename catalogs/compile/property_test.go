@@ -15,16 +15,16 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
-	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 	"github.com/bellwether-dev/bellwether/internal/tools/long"
 )
 
-// steps of each random history.
+// steps is the number of steps of each random history.
 const steps = 30
 
-// histories are how many random ones to try.
+// histories is the number of random histories.
 var histories = long.Cases(12, 300)
 
 // everyGraph calls check with the graph of every ladder of many random histories that compiles.
@@ -33,8 +33,8 @@ func everyGraph(t *testing.T, check func(t *testing.T, l *ladder.Ladder, p *cata
 	compiled, empty := 0, 0
 	for seed := range uint64(histories) {
 		var trail []string
-		for _, step := range compiletest.History(rand.New(rand.NewPCG(seed, 1)), steps) {
-			trail = append(trail, step.What)
+		for _, step := range catalogtest.GenerateHistory(rand.New(rand.NewPCG(seed, 1)), steps) {
+			trail = append(trail, step.Description)
 			p, err := compile.Graph(step.Ladder)
 			if errors.Is(err, compile.ErrNothingToOffer) {
 				empty++
@@ -67,7 +67,7 @@ func versionOf(t *testing.T, p *catalogs.Package, i catalogs.Installed) semver.V
 	return v
 }
 
-// known returns every version that the ladder knows, as a cluster would report it.
+// known returns every version of the ladder, as a cluster would report it.
 func known(l *ladder.Ladder) []catalogs.Installed {
 	var out []catalogs.Installed
 	for _, b := range l.Bundles {
@@ -82,7 +82,7 @@ func known(l *ladder.Ladder) []catalogs.Installed {
 func TestEveryVersionReachesTheHeadWithoutDowngrade(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
-		everyone := append(known(l), compiletest.Installed(r, 4)...)
+		everyone := append(known(l), catalogtest.GenerateInstalled(r, 4)...)
 		for _, c := range p.Channels {
 			head, err := c.Head()
 			if err != nil {
@@ -99,7 +99,7 @@ func TestEveryVersionReachesTheHeadWithoutDowngrade(t *testing.T) {
 func TestBothOLMsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
-		report, err := agree.Check(p, append(known(l), compiletest.Installed(r, 2)...)...)
+		report, err := agree.Check(p, append(known(l), catalogtest.GenerateInstalled(r, 2)...)...)
 		if err != nil {
 			t.Error(err)
 		}
@@ -140,7 +140,7 @@ func checkWay(t *testing.T, p *catalogs.Package, channel string, from catalogs.I
 
 func TestHeadIsHighestUnblockedVersion(t *testing.T) {
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
-		for _, name := range l.Rungs() {
+		for _, name := range l.ListChannels() {
 			want := ""
 			var highest semver.Version
 			for _, b := range l.Bundles {
@@ -177,9 +177,9 @@ func TestDirectUpgradeIsOneHop(t *testing.T) {
 	})
 }
 
-// Blocking a version in the ladder and blocking it in the compiled catalog must do the same: a hub that blocks a
-// version at once must not send clusters another way than the next publish will. With deprecated versions the hub's way
-// may be the longer one.
+// Blocking a version in the ladder must have the same effect as blocking it in the compiled catalog: a hub that
+// blocks a version must not send clusters along another path than the next published catalog. With deprecated
+// versions the hub's path can be longer.
 func TestLadderBlocksEqualCatalogBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, _ *catalogs.Package) {
@@ -192,7 +192,7 @@ func TestLadderBlocksEqualCatalogBlocks(t *testing.T) {
 		for range 2 {
 			b := l.Bundles[r.IntN(len(l.Bundles))]
 			later := l.Clone()
-			if later.Block(ladder.Block{Version: b.Version, Reason: "loses data"}, compiletest.Now) != nil {
+			if later.Block(ladder.Block{Version: b.Version, Reason: "loses data"}, catalogtest.HistoryDay) != nil {
 				continue
 			}
 			want, err := compile.Graph(later)

@@ -21,16 +21,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// Render returns the olm.bundle document of a bundle. With an image it is what `opm render` with the migration
-// bundle-object-to-csv-metadata gives: what lists and resolvers need of the ClusterServiceVersion. Without one, or if
-// inline is set, it is what `opm render` gives without a migration: the manifests. Its images are also those of volumes
-// and of variables RELATED_IMAGE_*, which opm leaves out unless the bundle lists them. The error wraps ErrContent.
+// Render returns the olm.bundle document of a bundle. If image is set and inline is not, the document equals the result
+// of `opm render` with the migration bundle-object-to-csv-metadata, which has only the parts of the
+// ClusterServiceVersion that lists and resolvers need. If image is empty, or inline is set, it equals the result of
+// `opm render` without a migration, which has the manifests. Its related images also include images of volumes and of
+// variables RELATED_IMAGE_*, which opm leaves out unless the bundle lists them. The error wraps ErrContent.
 func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error) {
-	in, err := registryBundle(b, image)
+	in, err := buildRegistryBundle(b, image)
 	if err != nil {
 		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
 	}
@@ -39,8 +39,9 @@ func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error
 		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
 	}
 	out := declcfg.Bundle{Schema: declcfg.SchemaBundle, Name: b.Name, Package: b.Package, Image: image,
-		RelatedImages: relatedImages(b, image)}
+		RelatedImages: listRelatedImages(b, image)}
 	for _, p := range props {
+		// The properties with manifests are added below, in only one of the two forms.
 		if p.Type != property.TypeBundleObject && p.Type != property.TypeCSVMetadata {
 			out.Properties = append(out.Properties, p)
 		}
@@ -49,7 +50,7 @@ func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error
 		out.Properties = append(out.Properties, property.MustBuildCSVMetadata(*b.CSV))
 		return out, nil
 	}
-	objects, err := objects(b)
+	objects, err := renderObjects(b)
 	if err != nil {
 		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
 	}
@@ -57,21 +58,21 @@ func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error
 	return out, nil
 }
 
-// Bundle returns a bundle as catalogs have it, with its manifests, and with its image if it has one. The error wraps
-// ErrContent.
+// Bundle returns a bundle in the type of package catalogs, with its manifests, and with its image if image is not
+// empty. The error wraps ErrContent.
 func Bundle(b *bundles.Bundle, image string) (*catalogs.Bundle, error) {
 	document, err := Render(b, image, true)
 	if err != nil {
 		return nil, err
 	}
 	out := &catalogs.Bundle{Name: b.Name, Version: b.Version}
-	return out, fill(out, document)
+	return out, fillFromDocument(out, document)
 }
 
-// objects are the manifests that operator-registry reads of a bundle, in its order.
-func objects(b *bundles.Bundle) ([]property.Property, error) {
+// renderObjects returns the manifests that operator-registry reads from a bundle, in the order of operator-registry.
+func renderObjects(b *bundles.Bundle) ([]property.Property, error) {
 	var out []property.Property
-	for _, o := range read(b) {
+	for _, o := range selectObjects(b) {
 		raw, err := json.Marshal(o.Object)
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", o.File, err)
@@ -82,8 +83,9 @@ func objects(b *bundles.Bundle) ([]property.Property, error) {
 	return out, nil
 }
 
-// read are the objects that operator-registry has after it has read the bundle's folder: one per file.
-func read(b *bundles.Bundle) []*bundles.Object {
+// selectObjects returns the objects that operator-registry reads from a bundle folder: only the first object of
+// each file.
+func selectObjects(b *bundles.Bundle) []*bundles.Object {
 	var out []*bundles.Object
 	for i, o := range b.Objects {
 		if i == 0 || o.File == "" || o.File != b.Objects[i-1].File {
@@ -93,9 +95,9 @@ func read(b *bundles.Bundle) []*bundles.Object {
 	return out
 }
 
-// withoutSchemas is a definition without what makes it large. Properties depend on names and versions only, and
-// operator-registry decodes its objects several times.
-func withoutSchemas(o *unstructured.Unstructured) *unstructured.Unstructured {
+// copyWithoutSchemas returns a CustomResourceDefinition without its large schemas, and other objects unchanged.
+// operator-registry decodes its objects several times, and properties depend on names and versions only.
+func copyWithoutSchemas(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if o.GetKind() != "CustomResourceDefinition" {
 		return o
 	}
@@ -105,30 +107,30 @@ func withoutSchemas(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if len(versions) == 0 {
 		return o
 	}
-	thin := make([]any, 0, len(versions))
+	stripped := make([]any, 0, len(versions))
 	for _, v := range versions {
 		version, ok := v.(map[string]any)
 		if !ok {
-			return o // for operator-registry to refuse
+			return o // operator-registry refuses it
 		}
 		version = maps.Clone(version)
 		delete(version, "schema")
-		thin = append(thin, version)
+		stripped = append(stripped, version)
 	}
 	spec = maps.Clone(spec)
-	spec["versions"] = thin
+	spec["versions"] = stripped
 	out.Object["spec"] = spec
 	return out
 }
 
-// registryBundle is the bundle as operator-registry knows it after it has read the folder, but for the schemas.
-func registryBundle(b *bundles.Bundle, image string) (*registry.Bundle, error) {
+// buildRegistryBundle returns the bundle as operator-registry reads it from a folder, but without schemas.
+func buildRegistryBundle(b *bundles.Bundle, image string) (*registry.Bundle, error) {
 	out := registry.NewBundle(b.Name, &registry.Annotations{
 		PackageName: b.Package, Channels: strings.Join(b.Channels, ","), DefaultChannelName: b.DefaultChannel,
 	})
 	out.BundleImage = image
-	for _, o := range read(b) {
-		out.Add(withoutSchemas(o.Unstructured))
+	for _, o := range selectObjects(b) {
+		out.Add(copyWithoutSchemas(o.Unstructured))
 	}
 	for _, d := range b.Dependencies {
 		out.Dependencies = append(out.Dependencies, &registry.Dependency{Type: d.Type, Value: d.Value})
@@ -136,7 +138,7 @@ func registryBundle(b *bundles.Bundle, image string) (*registry.Bundle, error) {
 	for _, p := range b.Properties {
 		out.Properties = append(out.Properties, registry.Property{Type: p.Type, Value: p.Value})
 	}
-	// The annotation olm.properties of the ClusterServiceVersion holds further ones.
+	// The annotation olm.properties of the ClusterServiceVersion contains further properties.
 	if text := b.CSV.GetAnnotations()[registry.PropertyKey]; text != "" {
 		var more []registry.Property
 		if err := json.Unmarshal([]byte(text), &more); err != nil {
@@ -144,28 +146,28 @@ func registryBundle(b *bundles.Bundle, image string) (*registry.Bundle, error) {
 		}
 		out.Properties = append(out.Properties, more...)
 	}
-	out.Properties = distinct(out.Properties)
+	out.Properties = removeDuplicates(out.Properties)
 	return out, nil
 }
 
-func distinct(in []registry.Property) []registry.Property {
+func removeDuplicates(in []registry.Property) []registry.Property {
 	var out []registry.Property
 	for _, p := range in {
-		same := func(o registry.Property) bool { return o.Type == p.Type && string(o.Value) == string(p.Value) }
-		if !slices.ContainsFunc(out, same) {
+		isEqual := func(o registry.Property) bool { return o.Type == p.Type && string(o.Value) == string(p.Value) }
+		if !slices.ContainsFunc(out, isEqual) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// relatedImages are those that the bundle names for its operator to run, and its own image, sorted. Tools that mirror a
-// catalog copy these.
-func relatedImages(b *bundles.Bundle, image string) []declcfg.RelatedImage {
+// listRelatedImages returns the images that the operator of the bundle runs, and the bundle's own image, sorted.
+// Tools that mirror a catalog copy these images.
+func listRelatedImages(b *bundles.Bundle, image string) []declcfg.RelatedImage {
 	var out []declcfg.RelatedImage
 	add := func(image string) {
-		listed := slices.ContainsFunc(out, func(r declcfg.RelatedImage) bool { return r.Image == image })
-		if image != "" && !listed {
+		isListed := slices.ContainsFunc(out, func(r declcfg.RelatedImage) bool { return r.Image == image })
+		if image != "" && !isListed {
 			out = append(out, declcfg.RelatedImage{Image: image})
 		}
 	}
@@ -175,7 +177,10 @@ func relatedImages(b *bundles.Bundle, image string) []declcfg.RelatedImage {
 	add(image)
 	for _, i := range b.Images() {
 		_, err := reference.ParseNormalizedNamed(i.Ref)
-		if i.Use != bundles.AnnotationImage && (err == nil || i.Use != bundles.VariableImage) {
+		// An annotation is for information only, and a variable might have a value that is not an image.
+		isRun := i.Use != bundles.AnnotationImage
+		isOtherValue := i.Use == bundles.VariableImage && err != nil
+		if isRun && !isOtherValue {
 			add(i.Ref)
 		}
 	}
@@ -185,12 +190,13 @@ func relatedImages(b *bundles.Bundle, image string) []declcfg.RelatedImage {
 	return out
 }
 
-// fill adds to a bundle of the package what its document says.
-func fill(b *catalogs.Bundle, d declcfg.Bundle) error {
+// fillFromDocument sets the image of a bundle, and adds the properties, manifests and related images of a document. The
+// error wraps ErrContent.
+func fillFromDocument(b *catalogs.Bundle, d declcfg.Bundle) error {
 	b.Image = d.Image
 	for _, p := range d.Properties {
 		if p.Type != property.TypeBundleObject {
-			b.Properties = append(b.Properties, registryv1.Property{Type: p.Type, Value: p.Value})
+			b.Properties = append(b.Properties, bundles.Property{Type: p.Type, Value: p.Value})
 			continue
 		}
 		var object property.BundleObject
@@ -205,19 +211,19 @@ func fill(b *catalogs.Bundle, d declcfg.Bundle) error {
 	return nil
 }
 
-// insertProperty puts a property before the manifests, which opm keeps at the end.
+// insertProperty inserts a property before the manifests, because opm keeps manifests at the end.
 func insertProperty(in []property.Property, kind string, value json.RawMessage) []property.Property {
-	at := slices.IndexFunc(in, func(p property.Property) bool {
+	index := slices.IndexFunc(in, func(p property.Property) bool {
 		return p.Type == property.TypeBundleObject || p.Type == property.TypeCSVMetadata
 	})
-	if at < 0 {
-		at = len(in)
+	if index < 0 {
+		index = len(in)
 	}
-	return slices.Insert(in, at, property.Property{Type: kind, Value: value})
+	return slices.Insert(in, index, property.Property{Type: kind, Value: value})
 }
 
-// iconOf decodes the picture of a ClusterServiceVersion; nil if it is none.
-func iconOf(in operatorsv1alpha1.Icon) *catalogs.Icon {
+// decodeIcon decodes the icon of a ClusterServiceVersion; nil if it is empty or invalid.
+func decodeIcon(in operatorsv1alpha1.Icon) *catalogs.Icon {
 	data, err := base64.StdEncoding.DecodeString(in.Data)
 	if err != nil || len(data) == 0 {
 		return nil

@@ -17,12 +17,12 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 )
 
-// TestRenderAsOpmDoes compares with what opm does with a bundle folder: operator-registry reads it by itself. (What opm
-// render prints was compared by hand as well, with and without bundle-object-to-csv-metadata: it is the same.)
+// TestRenderAsOpmDoes compares the result with operator-registry, which reads the bundle folder independently, as
+// opm does. (The output of opm render was also compared manually, with and without bundle-object-to-csv-metadata,
+// and was equal.)
 func TestRenderAsOpmDoes(t *testing.T) {
 	const ref = "registry.example.com/bundle@sha256:1111111111111111111111111111111111111111111111111111111111111111"
 	for _, name := range bundletest.Names(t) {
@@ -58,7 +58,7 @@ func TestRenderAsOpmDoes(t *testing.T) {
 	}
 }
 
-// checkMetadata compares the property that stands for the manifests.
+// checkMetadata compares the property that replaces the manifests.
 func checkMetadata(t *testing.T, b *bundles.Bundle, ref string) {
 	t.Helper()
 	d, err := compile.Render(b, ref, false)
@@ -81,7 +81,7 @@ func checkMetadata(t *testing.T, b *bundles.Bundle, ref string) {
 	}
 }
 
-// TestRenderListsEveryImage: what mirrors a catalog copies what it lists.
+// TestRenderListsEveryImage checks the listed images, because tools that mirror a catalog copy them.
 func TestRenderListsEveryImage(t *testing.T) {
 	b, err := bundles.FromManifests([][]byte{[]byte(`
 apiVersion: operators.coreos.com/v1alpha1
@@ -102,7 +102,7 @@ spec:
               containers: [{name: web, image: r/web, env: [{name: RELATED_IMAGE_A, value: r/variable},
                 {name: RELATED_IMAGE_B, value: $(A)/b}]}]
               volumes: [{name: v, image: {reference: r/volume}}]
-`)}, map[string]string{registryv1.AnnotationPackage: "e", registryv1.AnnotationChannels: "stable"})
+`)}, map[string]string{bundles.AnnotationPackage: "e", bundles.AnnotationChannels: "stable"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diff describes what another catalog would change for clusters: for
-// each version that may run somewhere, its next version before and after.
+// Package diff describes what another catalog would change for clusters: for each version that could run somewhere,
+// its next version before and after.
 //
-// Its input is two catalogs and what clusters run. It is pure, and reports
-// facts only; the caller decides whether a change is wanted.
+// Its input is two catalogs and the bundles that clusters run. It is pure, and reports facts only; the caller decides
+// whether a change is wanted.
 package diff
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// Installed is how many clusters run a bundle.
+// Installed is the number of clusters that run a bundle.
 type Installed struct {
 	catalogs.Installed
 	Clusters int
@@ -28,8 +28,7 @@ type Installed struct {
 // Change is a kind of change.
 type Change string
 
-// Changes of a package, of a channel, of a version, and of a version's path in
-// a channel.
+// Changes of a package, of a channel, of a version, and of a version's path in a channel.
 const (
 	Added   Change = "added"
 	Removed Change = "removed"
@@ -39,27 +38,25 @@ const (
 	Unblocked    Change = "unblocked"
 	Deprecated   Change = "deprecated"
 	Undeprecated Change = "no longer deprecated"
-	// NewContent is another image under the same name.
+	// NewContent is another image with the same name.
 	NewContent Change = "other content"
-	// Stranded versions no longer reach the head of the channel.
+	// Stranded versions lose the path to the head of the channel.
 	Stranded Change = "stranded"
-	// NoLongerStranded versions did not reach the head before.
+	// NoLongerStranded versions get a path to the head.
 	NoLongerStranded Change = "no longer stranded"
-	// NextHop is another next version, PathLength another number of hops with
-	// the same next version.
+	// NextHop is another next version, PathLength another number of hops with the same next version.
 	NextHop    Change = "next hop"
 	PathLength Change = "path length"
-	// LeftChannel and JoinedChannel are about the channel's entries.
+	// LeftChannel and JoinedChannel are changes of the channel's entries.
 	LeftChannel   Change = "left channel"
 	JoinedChannel Change = "joined channel"
 )
 
 // Path is the upgrade path of a version in a channel.
 type Path struct {
-	// Next is the version of the next hop; empty at the head and without a
-	// path.
+	// Next is the version of the next hop; empty at the head and without a path.
 	Next string `json:"next,omitempty"`
-	// Hops to the head: 0 at the head, -1 without a path or a channel.
+	// Hops is the number of hops to the head: 0 at the head, -1 without a path or a channel.
 	Hops int `json:"hops"`
 }
 
@@ -76,17 +73,16 @@ type Version struct {
 	Bundle   string `json:"bundle"`
 	Version  string `json:"version"`
 	Clusters int    `json:"clusters,omitempty"`
-	// Changes are those of the version itself, Steps those of its paths.
+	// Changes are changes of the version itself, Steps changes of its paths.
 	Changes []Change `json:"changes,omitempty"`
 	Steps   []Step   `json:"steps,omitempty"`
-	// Reason is why it is blocked or deprecated now.
+	// Reason is why the version is blocked or deprecated in the new catalog.
 	Reason string `json:"reason,omitempty"`
-	// Stuck says that it reached some head before, and now reaches none.
+	// Stuck is true if the version reached a head before, and reaches none in the new catalog.
 	Stuck bool `json:"stuck,omitempty"`
 }
 
-// Channel is the change of a channel; Before and After are the versions of its
-// head.
+// Channel is the change of a channel; Before and After are the versions of its head.
 type Channel struct {
 	Name   string `json:"name"`
 	Change Change `json:"change"`
@@ -98,25 +94,24 @@ type Channel struct {
 type Package struct {
 	Name   string `json:"name"`
 	Change Change `json:"change"`
-	// DefaultBefore and DefaultAfter are the default channels, where they differ.
+	// DefaultBefore and DefaultAfter are the default channels, if they differ.
 	DefaultBefore string `json:"defaultBefore,omitempty"`
 	DefaultAfter  string `json:"defaultAfter,omitempty"`
-	// Channels are those with another head; Versions the changed ones, the highest first.
+	// Channels are the channels with another head; Versions the changed versions, the highest first.
 	Channels []Channel `json:"channels,omitempty"`
 	Versions []Version `json:"versions,omitempty"`
 }
 
-// Diff is what changes between two catalogs.
+// Diff contains the changes between two catalogs.
 type Diff struct {
-	// Packages are the changed ones, by name.
+	// Packages are the changed packages, by name.
 	Packages []Package `json:"packages"`
 }
 
-// Same reports whether nothing changes.
-func (d Diff) Same() bool { return len(d.Packages) == 0 }
+// IsEmpty reports whether nothing changes.
+func (d Diff) IsEmpty() bool { return len(d.Packages) == 0 }
 
-// Stuck returns how many clusters run a version that no longer reaches any
-// head.
+// Stuck returns the number of clusters that run a version that loses the path to every head.
 func (d Diff) Stuck() int {
 	n := 0
 	for _, p := range d.Packages {
@@ -129,21 +124,22 @@ func (d Diff) Stuck() int {
 	return n
 }
 
-// Catalogs compares two catalogs of valid packages. What is installed counts for the package that has the bundle,
-// before or after; see Packages for what neither has. The error is that of a package without a head.
-func Catalogs(before, after []*catalogs.Package, installed ...Installed) (Diff, error) {
-	old, now := byName(before), byName(after)
-	names := maps.Clone(old)
-	maps.Copy(names, now)
+// CompareCatalogs compares two catalogs of valid packages. An installed bundle is assigned to the package that has the
+// bundle, before or after; use ComparePackages for bundles that neither catalog has. It is an error if a package has
+// no head.
+func CompareCatalogs(before, after []*catalogs.Package, installed ...Installed) (Diff, error) {
+	oldPackages, newPackages := indexByName(before), indexByName(after)
+	names := maps.Clone(oldPackages)
+	maps.Copy(names, newPackages)
 	d := Diff{Packages: []Package{}}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		var here []Installed
+		var relevant []Installed
 		for _, i := range installed {
-			if has(old[name], i.Name) || has(now[name], i.Name) {
-				here = append(here, i)
+			if hasBundle(oldPackages[name], i.Name) || hasBundle(newPackages[name], i.Name) {
+				relevant = append(relevant, i)
 			}
 		}
-		p, changed, err := Packages(old[name], now[name], here...)
+		p, changed, err := ComparePackages(oldPackages[name], newPackages[name], relevant...)
 		if err != nil {
 			return Diff{}, err
 		}
@@ -154,7 +150,7 @@ func Catalogs(before, after []*catalogs.Package, installed ...Installed) (Diff, 
 	return d, nil
 }
 
-func byName(packages []*catalogs.Package) map[string]*catalogs.Package {
+func indexByName(packages []*catalogs.Package) map[string]*catalogs.Package {
 	out := make(map[string]*catalogs.Package, len(packages))
 	for _, p := range packages {
 		out[p.Name] = p
@@ -162,7 +158,7 @@ func byName(packages []*catalogs.Package) map[string]*catalogs.Package {
 	return out
 }
 
-func has(p *catalogs.Package, bundle string) bool {
+func hasBundle(p *catalogs.Package, bundle string) bool {
 	if p == nil {
 		return false
 	}
@@ -170,8 +166,8 @@ func has(p *catalogs.Package, bundle string) bool {
 	return p.Bundles[bundle] != nil || blocked
 }
 
-// Packages compares two states of one package; either may be nil. It reports whether anything changes.
-func Packages(before, after *catalogs.Package, installed ...Installed) (Package, bool, error) {
+// ComparePackages compares two states of one package, each of which can be nil. It returns false if nothing changes.
+func ComparePackages(before, after *catalogs.Package, installed ...Installed) (Package, bool, error) {
 	c, err := newComparison(before, after, installed)
 	if err != nil {
 		return Package{}, false, err
@@ -190,9 +186,9 @@ func Packages(before, after *catalogs.Package, installed ...Installed) (Package,
 			out.DefaultBefore, out.DefaultAfter = before.DefaultChannel, after.DefaultChannel
 		}
 	}
-	out.Channels = c.channels()
+	out.Channels = c.compareChannels()
 	for _, name := range c.names {
-		if v := c.version(name); len(v.Changes) > 0 || len(v.Steps) > 0 {
+		if v := c.compareVersion(name); len(v.Changes) > 0 || len(v.Steps) > 0 {
 			out.Versions = append(out.Versions, v)
 		}
 	}
@@ -209,15 +205,16 @@ type side struct {
 
 type comparison struct {
 	before, after side
-	// names are all bundles, the highest first; lanes all channels.
+	// names are all bundles, the highest first; channelNames are all channels.
 	names, channelNames []string
 	installed           map[string]Installed
 	versions            map[string]string
 }
 
+// newComparison prepares the comparison of two states of a package; either can be nil.
 func newComparison(before, after *catalogs.Package, installed []Installed) (*comparison, error) {
 	c := &comparison{installed: map[string]Installed{}, versions: map[string]string{}}
-	numbers, lanes := map[string]semver.Version{}, map[string]bool{}
+	numbers, isChannel := map[string]semver.Version{}, map[string]bool{}
 	for _, i := range installed {
 		if v, ok := i.SemVer(); ok {
 			numbers[i.Name] = v
@@ -229,25 +226,25 @@ func newComparison(before, after *catalogs.Package, installed []Installed) (*com
 		if p == nil {
 			continue
 		}
-		c.collect(p, numbers)
+		c.collectVersions(p, numbers)
 		for name := range p.Channels {
-			lanes[name] = true
+			isChannel[name] = true
 		}
 	}
-	c.channelNames = slices.Sorted(maps.Keys(lanes))
+	c.channelNames = slices.Sorted(maps.Keys(isChannel))
 	c.names = slices.SortedFunc(maps.Keys(c.versions), func(a, b string) int {
 		return cmp.Or(numbers[b].Compare(numbers[a]), cmp.Compare(b, a))
 	})
 	var err error
-	if c.before, err = c.side(before); err != nil {
+	if c.before, err = c.newSide(before); err != nil {
 		return nil, err
 	}
-	c.after, err = c.side(after)
+	c.after, err = c.newSide(after)
 	return c, err
 }
 
-// collect notes the versions of a package's bundles, as text and as numbers.
-func (c *comparison) collect(p *catalogs.Package, numbers map[string]semver.Version) {
+// collectVersions records the versions of a package's bundles, as text and as numbers.
+func (c *comparison) collectVersions(p *catalogs.Package, numbers map[string]semver.Version) {
 	for name, b := range p.Blocks {
 		if v, err := semver.ParseTolerant(b.Version); err == nil {
 			numbers[name], c.versions[name] = v, b.Version
@@ -258,7 +255,8 @@ func (c *comparison) collect(p *catalogs.Package, numbers map[string]semver.Vers
 	}
 }
 
-func (c *comparison) side(p *catalogs.Package) (side, error) {
+// newSide returns a package with the routes of all compared versions.
+func (c *comparison) newSide(p *catalogs.Package) (side, error) {
 	if p == nil {
 		p = &catalogs.Package{}
 	}
@@ -280,16 +278,17 @@ func (c *comparison) side(p *catalogs.Package) (side, error) {
 	return s, nil
 }
 
-func (c *comparison) channels() []Channel {
+// compareChannels returns the channels that were added, were removed, or have another head.
+func (c *comparison) compareChannels() []Channel {
 	var out []Channel
 	for _, name := range c.channelNames {
-		before, had := c.before.heads[name]
-		after, has := c.after.heads[name]
+		before, existed := c.before.heads[name]
+		after, exists := c.after.heads[name]
 		ch := Channel{Name: name, Change: Changed, Before: c.versions[before], After: c.versions[after]}
 		switch {
-		case !had:
+		case !existed:
 			ch.Change = Added
-		case !has:
+		case !exists:
 			ch.Change = Removed
 		case before == after:
 			continue
@@ -299,24 +298,25 @@ func (c *comparison) channels() []Channel {
 	return out
 }
 
-func (c *comparison) version(name string) Version {
+// compareVersion returns the changes of a version and of its paths.
+func (c *comparison) compareVersion(name string) Version {
 	v := Version{Bundle: name, Version: c.versions[name], Clusters: c.installed[name].Clusters}
-	v.Changes, v.Reason = c.changes(name)
-	reached, reaches := false, false
+	v.Changes, v.Reason = c.listChanges(name)
+	hadPath, hasPath := false, false
 	for _, channel := range c.channelNames {
-		reached = reached || c.before.path(c, channel, name).Hops >= 0
-		reaches = reaches || c.after.path(c, channel, name).Hops >= 0
-		if s := c.step(channel, name); len(s.Changes) > 0 {
+		hadPath = hadPath || c.before.findPath(c, channel, name).Hops >= 0
+		hasPath = hasPath || c.after.findPath(c, channel, name).Hops >= 0
+		if s := c.compareStep(channel, name); len(s.Changes) > 0 {
 			v.Steps = append(v.Steps, s)
 		}
 	}
-	v.Stuck = reached && !reaches
+	v.Stuck = hadPath && !hasPath
 	return v
 }
 
-// changes are those of the bundle itself.
-func (c *comparison) changes(name string) (out []Change, reason string) {
-	old, now := c.before.Bundles[name], c.after.Bundles[name]
+// listChanges returns the changes of the bundle itself, and the reason for a block or deprecation.
+func (c *comparison) listChanges(name string) (out []Change, reason string) {
+	oldBundle, newBundle := c.before.Bundles[name], c.after.Bundles[name]
 	_, wasBlocked := c.before.Blocks[name]
 	block, isBlocked := c.after.Blocks[name]
 	switch {
@@ -326,30 +326,31 @@ func (c *comparison) changes(name string) (out []Change, reason string) {
 		out = append(out, Unblocked)
 	}
 	switch {
-	case old == nil && now == nil:
+	case oldBundle == nil && newBundle == nil:
 		return out, reason
-	case old == nil:
+	case oldBundle == nil:
 		return append(out, Added), reason
-	case now == nil:
+	case newBundle == nil:
 		return append(out, Removed), reason
 	}
-	if old.Image != now.Image {
+	if oldBundle.Image != newBundle.Image {
 		out = append(out, NewContent)
 	}
-	// A blocked version is deprecated as well; one of the two is enough.
+	// A blocked version is deprecated too; one of the two changes is enough.
 	if isBlocked || wasBlocked {
 		return out, reason
 	}
 	switch {
-	case old.Deprecation == "" && now.Deprecation != "":
-		out, reason = append(out, Deprecated), now.Deprecation
-	case old.Deprecation != "" && now.Deprecation == "":
+	case oldBundle.Deprecation == "" && newBundle.Deprecation != "":
+		out, reason = append(out, Deprecated), newBundle.Deprecation
+	case oldBundle.Deprecation != "" && newBundle.Deprecation == "":
 		out = append(out, Undeprecated)
 	}
 	return out, reason
 }
 
-func (s side) path(c *comparison, channel, name string) Path {
+// findPath returns the upgrade path of a version in a channel; -1 hops if the channel does not exist.
+func (s side) findPath(c *comparison, channel, name string) Path {
 	routes, ok := s.routes[channel]
 	if !ok {
 		return Path{Hops: -1}
@@ -358,7 +359,7 @@ func (s side) path(c *comparison, channel, name string) Path {
 	return Path{Next: c.versions[route.Next], Hops: route.Hops}
 }
 
-func (s side) entry(channel, name string) bool {
+func (s side) hasEntry(channel, name string) bool {
 	if s.Channels[channel] == nil {
 		return false
 	}
@@ -366,19 +367,20 @@ func (s side) entry(channel, name string) bool {
 	return ok
 }
 
-// step compares the paths in one channel. A channel matters for its entries,
-// and for versions that clusters run and no channel has: they may be subscribed
-// to any.
-func (c *comparison) step(channel, name string) Step {
-	was, is := c.before.entry(channel, name), c.after.entry(channel, name)
-	s := Step{Channel: channel, Before: c.before.path(c, channel, name), After: c.after.path(c, channel, name)}
-	if !was && !is && (c.installed[name].Clusters == 0 || c.isInAnyChannel(name)) {
+// compareStep compares the paths in one channel. A channel matters for its entries, and for versions that clusters
+// run and that no channel has, because these clusters could be subscribed to any channel.
+func (c *comparison) compareStep(channel, name string) Step {
+	wasEntry, isEntry := c.before.hasEntry(channel, name), c.after.hasEntry(channel, name)
+	s := Step{Channel: channel, Before: c.before.findPath(c, channel, name), After: c.after.findPath(c, channel, name)}
+	isOnlyOnClusters := c.installed[name].Clusters > 0 && !c.isInAnyChannel(name)
+	if !wasEntry && !isEntry && !isOnlyOnClusters {
 		return s
 	}
+	couldRun := wasEntry || c.installed[name].Clusters > 0
 	switch {
 	case s.Before.Hops >= 0 && s.After.Hops < 0:
 		s.Changes = append(s.Changes, Stranded)
-	case s.Before.Hops < 0 && s.After.Hops >= 0 && (was || c.installed[name].Clusters > 0):
+	case s.Before.Hops < 0 && s.After.Hops >= 0 && couldRun: // a new version was not stranded
 		s.Changes = append(s.Changes, NoLongerStranded)
 	case s.Before.Hops >= 0 && s.Before.Next != s.After.Next:
 		s.Changes = append(s.Changes, NextHop)
@@ -386,18 +388,18 @@ func (c *comparison) step(channel, name string) Step {
 		s.Changes = append(s.Changes, PathLength)
 	}
 	switch {
-	case was && !is && c.after.Channels[channel] != nil:
+	case wasEntry && !isEntry && c.after.Channels[channel] != nil: // compareChannels reports a removed channel
 		s.Changes = append(s.Changes, LeftChannel)
-	case is && !was:
+	case isEntry && !wasEntry:
 		s.Changes = append(s.Changes, JoinedChannel)
 	}
 	return s
 }
 
-// isInAnyChannel reports whether a version is an entry of some channel, before or after.
+// isInAnyChannel reports whether a version is an entry of any channel, before or after.
 func (c *comparison) isInAnyChannel(name string) bool {
-	return slices.ContainsFunc(c.channelNames, func(l string) bool {
-		return c.before.entry(l, name) ||
-			c.after.entry(l, name)
+	return slices.ContainsFunc(c.channelNames, func(channel string) bool {
+		return c.before.hasEntry(channel, name) ||
+			c.after.hasEntry(channel, name)
 	})
 }

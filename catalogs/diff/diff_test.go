@@ -36,12 +36,12 @@ func running(version string, clusters int) diff.Installed {
 	return diff.Installed{Installed: catalogs.Installed{Name: "p.v" + version, Version: version}, Clusters: clusters}
 }
 
-// show is a diff as one word list per line.
+// show returns a diff as one list of words per line.
 func show(p diff.Package) []string {
 	out := p.Headlines()
 	lines, left := p.Lines(true)
 	for _, l := range lines {
-		text := strings.Join([]string{l.Version, l.Clusters, l.Channel, l.Before + " => " + l.After, l.What}, " | ")
+		text := strings.Join([]string{l.Version, l.Clusters, l.Channel, l.Before + " => " + l.After, l.Changes}, " | ")
 		if l.Bad {
 			text += " !"
 		}
@@ -63,7 +63,7 @@ func TestPackages(t *testing.T) {
 	renamed.Channels["fast"] = &catalogs.Channel{Name: "fast", Entries: renamed.Channels["stable"].Entries}
 	renamed.DefaultChannel = "fast"
 	delete(renamed.Channels, "stable")
-	// It forgets 1.0.0, which somebody may run.
+	// stranding lacks 1.0.0, which a cluster could run.
 	stranding := read(t, "1.1.0\n1.2.0 replaces 1.1.0")
 	for name, test := range map[string]struct {
 		before, after *catalogs.Package
@@ -147,7 +147,7 @@ func TestPackages(t *testing.T) {
 				"1.0.0 |  | stable | head => - | removed; no upgrade path in any channel; stranded !"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, changed, err := diff.Packages(test.before, test.after, test.installed...)
+			p, changed, err := diff.ComparePackages(test.before, test.after, test.installed...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,12 +166,13 @@ func TestCatalogs(t *testing.T) {
 		block(t, read(t, "1.0.0\n1.1.0 replaces 1.0.0"), "1.1.0", "a | b\nc")
 	same := read(t, "1.0.0")
 	same.Name = "same"
-	d, err := diff.Catalogs([]*catalogs.Package{before, same}, []*catalogs.Package{same, after}, running("1.1.0", 3),
+	d, err := diff.CompareCatalogs([]*catalogs.Package{before, same}, []*catalogs.Package{same, after},
+		running("1.1.0", 3),
 		running("9.9.9", 9))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Packages) != 1 || d.Stuck() != 3 || d.Same() {
+	if len(d.Packages) != 1 || d.Stuck() != 3 || d.IsEmpty() {
 		t.Fatalf("diff %+v", d)
 	}
 	want := `### p
@@ -187,7 +188,8 @@ func TestCatalogs(t *testing.T) {
 	if diff := cmp.Diff(want, diff.Markdown(d)); diff != "" {
 		t.Error(diff)
 	}
-	if none, err := diff.Catalogs([]*catalogs.Package{same}, []*catalogs.Package{same}); err != nil || !none.Same() ||
+	if none, err := diff.CompareCatalogs([]*catalogs.Package{same}, []*catalogs.Package{same}); err != nil ||
+		!none.IsEmpty() ||
 		diff.Markdown(none) != "The catalogs do not differ.\n" {
 		t.Errorf("the same catalogs: %+v, %v", none, err)
 	}

@@ -8,32 +8,30 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Line is a row of a package's table, as all renderers show it.
+// Line is a row of a package's table, for all output formats.
 type Line struct {
-	Version, Clusters, Channel, Before, After, What string
-	// Bad says that clusters lose an upgrade path.
+	Version, Clusters, Channel, Before, After, Changes string
+	// Bad is true if clusters lose an upgrade path.
 	Bad bool
 }
 
-// Lines are a package's changed versions. brief leaves out versions that no
-// known cluster runs and whose path only changes its length, and returns how
-// many those are.
-func (p Package) Lines(brief bool) (lines []Line, left int) {
+// Lines returns the changed versions of a package. brief leaves out versions that no known cluster runs and whose
+// path only changes its length; omitted is the number of these versions.
+func (p Package) Lines(brief bool) (lines []Line, omitted int) {
 	for _, v := range p.Versions {
 		if brief && v.isMinor() {
-			left++
+			omitted++
 			continue
 		}
-		lines = append(lines, v.lines()...)
+		lines = append(lines, v.toLines()...)
 	}
-	return lines, left
+	return lines, omitted
 }
 
-// isMinor reports whether only the length of the path changes, for a version
-// that no cluster runs.
+// isMinor reports whether only the length of the path changes, for a version that no cluster runs.
 func (v Version) isMinor() bool {
 	if v.Clusters > 0 || len(v.Changes) > 0 {
 		return false
@@ -46,36 +44,39 @@ func (v Version) isMinor() bool {
 	return true
 }
 
-func (v Version) lines() []Line {
-	first := Line{Version: v.Version, What: join(v.Changes), Bad: v.Stuck}
+// toLines returns a line for each channel in which the path changes, or a single line without a channel. The first line
+// also has the version, its clusters and its own changes.
+func (v Version) toLines() []Line {
+	summary := Line{Version: v.Version, Changes: joinChanges(v.Changes), Bad: v.Stuck}
 	if v.Clusters > 0 {
-		first.Clusters = fmt.Sprint(v.Clusters)
+		summary.Clusters = fmt.Sprint(v.Clusters)
 	}
 	if v.Reason != "" {
-		first.What += ": " + strings.Join(strings.Fields(v.Reason), " ")
+		summary.Changes += ": " + strings.Join(strings.Fields(v.Reason), " ")
 	}
 	if v.Stuck {
-		first.What = joinNonEmpty(first.What, "no upgrade path in any channel")
+		summary.Changes = joinNonEmpty(summary.Changes, "no upgrade path in any channel")
 	}
 	if len(v.Steps) == 0 {
-		return []Line{first}
+		return []Line{summary}
 	}
 	var out []Line
 	for i, s := range v.Steps {
-		line := Line{Channel: s.Channel, Before: s.Before.String(), After: s.After.String(), What: join(s.Changes)}
+		line := Line{Channel: s.Channel, Before: s.Before.String(), After: s.After.String(),
+			Changes: joinChanges(s.Changes)}
 		for _, c := range s.Changes {
 			line.Bad = line.Bad || c == Stranded
 		}
 		if i == 0 {
-			line.Version, line.Clusters, line.Bad = first.Version, first.Clusters, first.Bad || line.Bad
-			line.What = joinNonEmpty(first.What, line.What)
+			line.Version, line.Clusters, line.Bad = summary.Version, summary.Clusters, summary.Bad || line.Bad
+			line.Changes = joinNonEmpty(summary.Changes, line.Changes)
 		}
 		out = append(out, line)
 	}
 	return out
 }
 
-func join(changes []Change) string {
+func joinChanges(changes []Change) string {
 	text := make([]string, len(changes))
 	for i, c := range changes {
 		text[i] = string(c)
@@ -90,6 +91,7 @@ func joinNonEmpty(a, b string) string {
 	return a + "; " + b
 }
 
+// String returns the next version and the number of hops, "head" at the head, and "-" without a path.
 func (w Path) String() string {
 	switch {
 	case w.Hops < 0:
@@ -102,7 +104,7 @@ func (w Path) String() string {
 	return fmt.Sprintf("%s, %d hops", w.Next, w.Hops)
 }
 
-// Headlines describe the changes of a package and its channels.
+// Headlines returns lines that describe the changes of a package and its channels.
 func (p Package) Headlines() []string {
 	var out []string
 	switch p.Change {
@@ -125,9 +127,9 @@ func (p Package) Headlines() []string {
 	return out
 }
 
-// Markdown shows the diff as a comment on a change of a catalog.
+// Markdown returns the diff as a comment for a change of a catalog.
 func Markdown(d Diff) string {
-	if d.Same() {
+	if d.IsEmpty() {
 		return "The catalogs do not differ.\n"
 	}
 	var out strings.Builder
@@ -135,36 +137,36 @@ func Markdown(d Diff) string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "### %s\n\n", cell(p.Name))
+		fmt.Fprintf(&out, "### %s\n\n", escapeCell(p.Name))
 		for _, h := range p.Headlines() {
-			fmt.Fprintf(&out, "- %s\n", cell(h))
+			fmt.Fprintf(&out, "- %s\n", escapeCell(h))
 		}
-		lines, left := p.Lines(true)
+		lines, omitted := p.Lines(true)
 		if len(lines) > 0 {
 			out.WriteString("\n| version | clusters | channel | before | after | what |\n|---|---:|---|---|---|---|\n")
 		}
 		for _, l := range lines {
-			what := cell(l.What)
+			text := escapeCell(l.Changes)
 			if l.Bad {
-				what = "**" + what + "**"
+				text = "**" + text + "**"
 			}
-			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", cell(l.Version), l.Clusters, cell(l.Channel),
-				cell(l.Before), cell(l.After), what)
+			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", escapeCell(l.Version), l.Clusters,
+				escapeCell(l.Channel), escapeCell(l.Before), escapeCell(l.After), text)
 		}
-		if left > 0 {
-			fmt.Fprintf(&out, "\n%s\n", OmittedText(left))
+		if omitted > 0 {
+			fmt.Fprintf(&out, "\n%s\n", OmittedText(omitted))
 		}
 	}
 	return out.String()
 }
 
-// OmittedText describes how many versions Lines left out.
+// OmittedText describes the number of versions that Lines left out.
 func OmittedText(n int) string {
 	return phrase.Word(n, "The upgrade path of 1 more version only changes its length.",
 		fmt.Sprintf("The upgrade paths of %d more versions only change their length.", n))
 }
 
-// cell makes a text fit for a Markdown table.
-func cell(s string) string {
+// escapeCell escapes a text for a cell of a Markdown table.
+func escapeCell(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`").Replace(s)
 }

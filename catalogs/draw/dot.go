@@ -13,29 +13,30 @@ import (
 func DOT(g *Graph) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "digraph %s {\n  rankdir=BT;\n  label=%s;\n  labelloc=t;\n  fontname=\"Helvetica\";\n",
-		dotString(g.Package), dotString(g.Package+": "+g.Summary()))
+		quoteDOT(g.Package), quoteDOT(g.Package+": "+g.Summary()))
 	out.WriteString("  node [shape=box, style=rounded, fontname=\"Helvetica\", fontsize=11];\n  edge " +
 		"[fontname=\"Helvetica\", fontsize=9];\n")
 	for l, lane := range g.Lanes {
 		fmt.Fprintf(&out, "  subgraph cluster_%d {\n    label=%s;\n    style=dashed;\n", l,
-			dotString(laneLabel(g, lane)))
+			quoteDOT(formatLaneLabel(g, lane)))
 		for i := len(g.Rows) - 1; i >= 0; i-- {
 			r := g.Rows[i]
 			if role := r.Places[l].Role; role != Absent {
-				fmt.Fprintf(&out, "    %s [label=%s, tooltip=%s%s];\n", nodeID(l, i), dotString(nodeLabel(g, r, "\n")),
-					dotString(r.Bundle), dotStyle(r, role))
+				fmt.Fprintf(&out, "    %s [label=%s, tooltip=%s%s];\n", formatNodeID(l, i),
+					quoteDOT(formatNodeLabel(g, r, "\n")), quoteDOT(r.Bundle), formatDOTStyle(r, role))
 			}
 		}
 		out.WriteString("  }\n")
-		for _, e := range g.bundled(l) {
-			fmt.Fprintf(&out, "  %s -> %s%s;\n", nodeID(l, e.From), nodeID(l, e.To), dotEdge(g, e))
+		for _, e := range g.listDrawnEdges(l) {
+			fmt.Fprintf(&out, "  %s -> %s%s;\n", formatNodeID(l, e.From), formatNodeID(l, e.To), formatDOTEdge(g, e))
 		}
 	}
 	out.WriteString("}\n")
 	return out.String()
 }
 
-func dotStyle(r Row, role Role) string {
+// formatDOTStyle returns the attributes of a node that show its state.
+func formatDOTStyle(r Row, role Role) string {
 	switch {
 	case r.Block != nil:
 		return `, shape=octagon, style=solid, color="#cf222e"`
@@ -51,22 +52,23 @@ func dotStyle(r Row, role Role) string {
 	return ""
 }
 
-func dotEdge(g *Graph, e Edge) string {
+// formatDOTEdge returns the attributes of an edge: its style and its label.
+func formatDOTEdge(g *Graph, e Edge) string {
 	switch e.Kind {
 	case Skips:
 		return ` [style=dashed, label="skips"]`
 	case Ranges:
-		// A range would bend the ranks of what it leads past.
-		return fmt.Sprintf(" [style=dotted, constraint=false, label=%s]", dotString(e.Range))
+		// With a constraint, a range would change the ranks of the versions between its ends.
+		return fmt.Sprintf(" [style=dotted, constraint=false, label=%s]", quoteDOT(e.Range))
 	}
-	if n, ok := g.back(e.Back); ok {
-		return fmt.Sprintf(" [label=%s, arrowtail=tee, dir=both]", dotString(n.short))
+	if n, ok := g.newRollbackNote(e.Back); ok {
+		return fmt.Sprintf(" [label=%s, arrowtail=tee, dir=both]", quoteDOT(n.short))
 	}
 	return ""
 }
 
-// dotString quotes a text; in Graphviz a backslash begins an escape.
-func dotString(s string) string {
+// quoteDOT quotes a text; in Graphviz a backslash begins an escape.
+func quoteDOT(s string) string {
 	var out strings.Builder
 	out.WriteByte('"')
 	for _, r := range s {

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/mattn/go-runewidth"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/draw"
@@ -78,7 +78,7 @@ func small(t *testing.T) *draw.Graph {
 		draw.Options{})
 }
 
-// eventful has all that a graph can tell about.
+// eventful is a package with all features that a graph can show.
 func eventful(t *testing.T) *draw.Graph {
 	p := read(t, catalogtest.Graph("p", `
 		1.0.0
@@ -94,10 +94,10 @@ func eventful(t *testing.T) *draw.Graph {
 	}}
 	p.Bundles["p.v1.0.0"].Deprecation = "no longer \"maintained\" & <unsafe>"
 	p.Bundles["p.v1.2.0"].Properties = append(p.Bundles["p.v1.2.0"].Properties,
-		registryv1.Property{Type: registryv1.PropertyRollback,
+		bundles.Property{Type: bundles.PropertyRollback,
 			Value: []byte(`[{"from":"p.v1.1.0","class":"needs-backup","reason":"field spec.size is gone"}]`)})
 	p.Bundles["p.v2.0.0"].Properties = append(p.Bundles["p.v2.0.0"].Properties,
-		registryv1.Property{Type: registryv1.PropertyRollback,
+		bundles.Property{Type: bundles.PropertyRollback,
 			Value: []byte(`[{"from":"p.v1.4.0","class":"one-way","reason":"v1 is not served any more"}]`)})
 	p, err := p.WithBlocked(catalogs.Block{Version: "1.3.0", Reason: "loses data under load", Instead: "1.4.0",
 		Expires: "2027-01-31"})
@@ -113,7 +113,7 @@ func eventful(t *testing.T) *draw.Graph {
 	})
 }
 
-// long has n versions: ten patch releases per minor one, each with a skipRange.
+// long returns a package with n versions: ten patch releases per minor release, each with a skipRange.
 func long(t *testing.T, n int, o draw.Options) *draw.Graph {
 	var content strings.Builder
 	if err := catalogtest.Write(&content, catalogtest.Options{Versions: n, Images: true}); err != nil {
@@ -138,7 +138,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Lines of the text fit a terminal, and nothing is lost by that.
+// Lines of the text must fit a terminal without losing any text.
 func TestTextFitsTheTerminal(t *testing.T) {
 	g := eventful(t)
 	golden(t, "eventful-72.txt", draw.TextWithin(g, 72))
@@ -184,7 +184,7 @@ func TestOneChannel(t *testing.T) {
 	}
 }
 
-// TestHostileTexts takes names and messages that would be markup, were they not escaped.
+// TestHostileTexts draws names and messages that would be markup if they were not escaped.
 func TestHostileTexts(t *testing.T) {
 	const evil = "\"]</text><script>alert(1)</script>\x00\x1b[31m\n--> x; \\\" `#amp;"
 	p := read(t, catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0"), "p")
@@ -229,8 +229,8 @@ func wellFormed(t *testing.T, picture string) {
 	}
 }
 
-// TestRandomGraphs draws whatever the reader of catalogs accepts: nothing may fail, all versions must be there, and
-// drawing twice gives the same bytes.
+// TestRandomGraphs draws all graphs that the reader of catalogs accepts: drawing must not fail, all versions must be
+// in the picture, and drawing twice must give the same bytes.
 func TestRandomGraphs(t *testing.T) {
 	drawn := 0
 	for seed := range uint64(300) {
@@ -299,7 +299,7 @@ func randomPackage(r *rand.Rand) (*catalogs.Package, int) {
 	return p, n
 }
 
-// TestPictureInTheDocs keeps the picture that the documentation shows.
+// TestPictureInTheDocs checks the picture that the documentation shows.
 func TestPictureInTheDocs(t *testing.T) {
 	const pkg = "echo-operator"
 	p := read(t, catalogtest.Graph(pkg, `
@@ -319,7 +319,7 @@ func TestPictureInTheDocs(t *testing.T) {
 		b := p.Bundles[name(version)]
 		b.Properties = append(
 			b.Properties,
-			registryv1.Property{Type: registryv1.PropertyRollback, Value: []byte(value)},
+			bundles.Property{Type: bundles.PropertyRollback, Value: []byte(value)},
 		)
 	}
 	rollback("1.3.0", `[{"from":"`+name("1.2.1")+`","class":"needs-backup","reason":"field spec.retries is gone"}]`)

@@ -8,76 +8,78 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 const (
-	// foldAbove is the number of rows up to which everything is shown.
+	// foldAbove is the number of rows up to which all rows are shown.
 	foldAbove = 40
-	// foldRun is how many plain versions in a row are folded; the first and the last of a run stay.
+	// foldRun is the minimal number of plain versions in a run that is folded; the first and the last of a run stay.
 	foldRun = 5
 )
 
-// fold replaces long runs of versions with nothing to tell by one row each.
-func (g *Graph) fold() {
+// foldRows replaces the middle of each long run of plain versions by one row. A graph with at most foldAbove rows stays
+// unchanged.
+func (g *Graph) foldRows() {
 	if len(g.Rows) <= foldAbove {
 		return
 	}
-	// Routes name bundles, and a folded one can no longer be found by name: so all texts about them come before.
-	plain := make([]string, len(g.Rows))
+	// Routes name bundles, and a folded bundle cannot be found by name. So all texts about bundles are built first.
+	signatures := make([]string, len(g.Rows))
 	for i := range g.Rows {
-		plain[i] = g.signature(i)
+		signatures[i] = g.buildSignature(i)
 	}
-	into := make([]int, len(g.Rows))
+	newIndexes := make([]int, len(g.Rows))
 	var rows []Row
 	for i := 0; i < len(g.Rows); {
-		end := i + 1
-		for plain[i] != "" && end < len(g.Rows) && plain[end] == plain[i] {
-			end++
+		runEnd := i + 1
+		for signatures[i] != "" && runEnd < len(g.Rows) && signatures[runEnd] == signatures[i] {
+			runEnd++
 		}
-		if end-i < foldRun {
-			end = i + 1
-			into[i] = len(rows)
+		if runEnd-i < foldRun { // a short run, or a version that must be shown
+			runEnd = i + 1
+			newIndexes[i] = len(rows)
 			rows = append(rows, g.Rows[i])
-			i = end
+			i = runEnd
 			continue
 		}
-		into[i], into[end-1] = len(rows), len(rows)+2
-		for k := i + 1; k < end-1; k++ {
-			into[k] = len(rows) + 1
+		newIndexes[i], newIndexes[runEnd-1] = len(rows), len(rows)+2
+		for k := i + 1; k < runEnd-1; k++ {
+			newIndexes[k] = len(rows) + 1
 		}
+		// The highest and the lowest version stay, and one row represents the versions between them.
 		middle := g.Rows[i+1]
-		middle.Folded, middle.Lowest = end-i-2, g.Rows[end-2].Version
-		rows = append(rows, g.Rows[i], middle, g.Rows[end-1])
-		i = end
+		middle.Folded, middle.Lowest = runEnd-i-2, g.Rows[runEnd-2].Version
+		rows = append(rows, g.Rows[i], middle, g.Rows[runEnd-1])
+		i = runEnd
 	}
 	g.Rows = rows
 	for l := range g.Lanes {
-		g.Lanes[l].Edges = foldEdges(g.Lanes[l].Edges, into)
+		g.Lanes[l].Edges = foldEdges(g.Lanes[l].Edges, newIndexes)
 	}
 }
 
-// foldEdges drops the edges within a fold.
-func foldEdges(edges []Edge, into []int) []Edge {
+// foldEdges replaces the row indexes of edges by their new indexes in into, and drops the edges within a fold.
+func foldEdges(edges []Edge, newIndexes []int) []Edge {
 	out := edges[:0]
 	for _, e := range edges {
-		e.From, e.To = into[e.From], into[e.To]
-		same := func(o Edge) bool { return o.From == e.From && o.To == e.To && o.Kind == e.Kind }
-		if e.From != e.To && !slices.ContainsFunc(out, same) {
+		e.From, e.To = newIndexes[e.From], newIndexes[e.To]
+		isSame := func(o Edge) bool { return o.From == e.From && o.To == e.To && o.Kind == e.Kind }
+		if e.From != e.To && !slices.ContainsFunc(out, isSame) {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// signature is empty for a version that has something to tell. Plain versions with the same signature are alike in all
-// that a picture shows, but for their number.
-func (g *Graph) signature(i int) string {
+// buildSignature returns a text that is equal for plain versions that look alike in all lanes, apart from their
+// number. It is empty for a version that must be shown, for instance because clusters run it.
+func (g *Graph) buildSignature(i int) string {
 	r := g.Rows[i]
 	if r.Clusters > 0 || r.Deprecation != "" || r.Block != nil || len(r.Differences) > 0 {
 		return ""
 	}
-	if slices.ContainsFunc(r.Back, func(b registryv1.Rollback) bool { return b.Class != registryv1.RollbackInPlace }) {
+	if slices.ContainsFunc(r.Back, func(b bundles.Rollback) bool { return b.Class != bundles.RollbackInPlace }) {
 		return ""
 	}
 	var out strings.Builder
@@ -89,11 +91,12 @@ func (g *Graph) signature(i int) string {
 		fmt.Fprintf(&out, "%d", role)
 		for _, e := range lane.Edges {
 			switch {
-			case e.From != i && e.To != i, e.Kind == Ranges:
-			case e.Kind == Replaces && g.adjacent(l, e):
+			case e.From != i && e.To != i: // an edge of other versions
+			case e.Kind == Ranges: // one edge represents many versions anyway
+			case e.Kind == Replaces && g.isAdjacent(l, e): // the straight edges of all plain versions look alike
 			case e.From == i:
 				fmt.Fprintf(&out, "%s %d", e.Kind, e.To)
-			default:
+			default: // the version is the target of an edge that must be shown
 				return ""
 			}
 		}
@@ -102,8 +105,8 @@ func (g *Graph) signature(i int) string {
 	return out.String()
 }
 
-// adjacent reports whether no other version of the lane is between an edge's two ends.
-func (g *Graph) adjacent(lane int, e Edge) bool {
+// isAdjacent reports whether no other version of the lane is between the two ends of an edge.
+func (g *Graph) isAdjacent(lane int, e Edge) bool {
 	for i := min(e.From, e.To) + 1; i < max(e.From, e.To); i++ {
 		if g.Rows[i].Places[lane].Role != Absent {
 			return false

@@ -1,11 +1,11 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package draw shows the upgrade graph of a package: as SVG, as Mermaid, as DOT and as text.
+// Package draw draws the upgrade graph of a package: as SVG, as Mermaid, as DOT and as text.
 //
-// Its input is a package of a catalog, how many clusters run which version, and where OLM v0 and v1 part ways. It is
-// pure: the same input gives the same bytes. It decides nothing about upgrades; the routes it shows are those of
-// package catalogs.
+// Its input is a package of a catalog, the number of clusters by version, and the differences between OLM v0 and v1.
+// It is pure: the same input gives the same bytes. It decides nothing about upgrades; the routes that it shows are
+// computed by package catalogs.
 package draw
 
 import (
@@ -17,49 +17,49 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// Options say what to show.
+// Options select what is shown.
 type Options struct {
-	// Channel is the only one to show; empty means all.
+	// Channel is the only channel to show; empty means all channels.
 	Channel string
-	// Installed are what clusters run; versions that left the catalog are shown too. nil if that is unknown.
+	// Installed are the bundles that clusters run, including versions that left the catalog; nil if unknown.
 	Installed []Installed
-	// Differences are where OLM v0 and v1 part ways.
+	// Differences are the bundles for which OLM v0 and v1 differ.
 	Differences []Difference
-	// Whole keeps every version of a long graph, instead of folding those with nothing to tell.
+	// Whole shows every version of a long graph, instead of folding plain versions.
 	Whole bool
 }
 
-// Installed is how many clusters run a bundle.
+// Installed is the number of clusters that run a bundle.
 type Installed struct {
 	catalogs.Installed
 	Clusters int
 }
 
-// Difference is that OLM v0 and v1 do not do the same from a bundle.
+// Difference is a bundle that OLM v0 and v1 upgrade differently.
 type Difference struct {
 	Channel, From string
-	// Text says what each does, in a few words.
+	// Text describes both upgrades in a few words.
 	Text string
 }
 
-// Graph is an upgrade graph, laid out as a list: a row for each version, the highest first, and a lane for each
-// channel.
+// Graph is an upgrade graph, laid out as a list: a row for each version, the highest first, and a lane for
+// each channel.
 type Graph struct {
 	Package     string
 	Deprecation string
 	Lanes       []Lane
 	Rows        []Row
-	// Clusters is how many there are altogether, or -1 if unknown.
+	// Clusters is the number of all clusters, or -1 if unknown.
 	Clusters int
 	// Versions is the number of bundles in the catalog.
 	Versions int
 
-	// named are the versions by bundle, folded ones too.
-	named map[string]string
+	// versionNames are the versions by bundle, including folded versions.
+	versionNames map[string]string
 }
 
 // Lane is a channel.
@@ -71,94 +71,95 @@ type Lane struct {
 	Edges       []Edge
 }
 
-// Edges is the number of edges that Mermaid and DOT draw.
+// Edges returns the number of edges that Mermaid and DOT draw.
 func (g *Graph) Edges() int {
 	n := 0
 	for l := range g.Lanes {
-		n += len(g.bundled(l))
+		n += len(g.listDrawnEdges(l))
 	}
 	return n
 }
 
-// Kind tells edges apart.
+// Kind is the kind of an edge.
 type Kind int
 
 // Kinds of edges.
 const (
 	Replaces Kind = iota
 	Skips
-	// Ranges are bundled: one edge from the lowest version in the skipRange represents all of them.
+	// Ranges are combined: one edge from the lowest version in the skipRange represents all of them.
 	Ranges
 )
 
 func (k Kind) String() string { return [...]string{"replaces", "skips", "skipRange"}[k] }
 
-// Edge is an upgrade from one row to another one, both by index.
+// Edge is an upgrade from one row to another row, both by index.
 type Edge struct {
 	Kind     Kind
 	From, To int
 	// Range is the text of the skipRange.
 	Range string
 	// Back is the rollback along the edge; its Class is empty if unknown.
-	Back registryv1.Rollback
+	Back bundles.Rollback
 }
 
-// Role is what a version is in a channel.
+// Role is the role of a version in a channel.
 type Role int
 
-// Roles, from the least to the most.
+// Roles of versions, from the least to the most important.
 const (
 	// Absent versions are not in the channel.
 	Absent Role = iota
-	// Gone versions are no entry of the channel, but there is a way from them into it.
+	// Gone versions are not entries of the channel, but the channel has an upgrade from them.
 	Gone
-	// Skipped versions are entries that no cluster is upgraded to.
+	// Skipped versions are entries to which no cluster is upgraded.
 	Skipped
-	// Offered versions are entries.
+	// Offered versions are other entries.
 	Offered
-	// Head is what the channel leads to.
+	// Head is the version to which all upgrades of the channel lead.
 	Head
 )
 
-// Place is a version's place in a channel.
+// Place is the place of a version in a channel.
 type Place struct {
 	Role Role
-	// Route is the upgrade path to the channel's head. It has no meaning if Role is Absent and no cluster runs the
-	// version.
+	// Route is the upgrade path to the channel's head. It has no meaning if Role is Absent and no cluster runs
+	// the version.
 	Route catalogs.Route
 }
 
-// Row is a version; or several, folded into one row.
+// Row is a version, or several folded versions.
 type Row struct {
 	Bundle, Version string
-	// Listed tells that the catalog has the bundle.
+	// Listed is true if the catalog has the bundle.
 	Listed      bool
 	Deprecation string
 	Block       *catalogs.Block
 	Clusters    int
-	// Stranded tells that clusters run it and no channel leads anywhere from it.
+	// Stranded is true if clusters run the version, and no channel has an upgrade path from it.
 	Stranded    bool
 	Places      []Place
-	Back        []registryv1.Rollback
+	Back        []bundles.Rollback
 	Differences []Difference
-	// Folded is how many versions the row represents, and Lowest the last of them; Version is the first.
+	// Folded is the number of versions that the row represents. If it is more than 1, Version is the highest of them
+	// and Lowest the lowest.
 	Folded int
 	Lowest string
 
 	semver *semver.Version
 }
 
-// Build makes the graph of a valid package. The error wraps ErrNoChannel or ErrInvalidPackage of package catalogs.
+// Build returns the graph of a valid package. The error wraps ErrNoChannel or ErrInvalidPackage of package catalogs.
 func Build(p *catalogs.Package, o Options) (*Graph, error) {
-	channels, err := shown(p, o.Channel)
+	channels, err := selectChannels(p, o.Channel)
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{Package: p.Name, Deprecation: p.Deprecation, Rows: rows(p, channels, o), Clusters: count(o.Installed),
-		named: map[string]string{}}
+	g := &Graph{Package: p.Name, Deprecation: p.Deprecation, Rows: buildRows(p, channels, o),
+		Clusters: countClusters(o.Installed), versionNames: map[string]string{}}
 	index := make(map[string]int, len(g.Rows))
 	for i, r := range g.Rows {
-		index[r.Bundle], g.named[r.Bundle] = i, r.Version
+		index[r.Bundle], g.versionNames[r.Bundle] = i, r.Version
 		if r.Listed {
 			g.Versions++
 		}
@@ -169,7 +170,7 @@ func Build(p *catalogs.Package, o Options) (*Graph, error) {
 		}
 	}
 	for i := range g.Rows {
-		g.Rows[i].Stranded = g.Rows[i].stranded(g)
+		g.Rows[i].Stranded = g.Rows[i].isStranded(g)
 	}
 	for _, d := range o.Differences {
 		if i, ok := index[d.From]; ok && (o.Channel == "" || o.Channel == d.Channel) {
@@ -177,13 +178,13 @@ func Build(p *catalogs.Package, o Options) (*Graph, error) {
 		}
 	}
 	if !o.Whole {
-		g.fold()
+		g.foldRows()
 	}
 	return g, nil
 }
 
-// count is how many clusters there are; -1 if unknown.
-func count(installed []Installed) int {
+// countClusters returns the number of clusters; -1 if unknown.
+func countClusters(installed []Installed) int {
 	if installed == nil {
 		return -1
 	}
@@ -194,10 +195,11 @@ func count(installed []Installed) int {
 	return n
 }
 
-// shown returns the channels to draw, the default one first.
-func shown(p *catalogs.Package, only string) ([]*catalogs.Channel, error) {
-	if only != "" {
-		c, err := p.Channel(only)
+// selectChannels returns the channels to draw, the default channel first. If channel is not empty, it
+// returns only that channel.
+func selectChannels(p *catalogs.Package, channel string) ([]*catalogs.Channel, error) {
+	if channel != "" {
+		c, err := p.Channel(channel)
 		return []*catalogs.Channel{c}, err
 	}
 	channels := slices.Collect(maps.Values(p.Channels))
@@ -213,8 +215,9 @@ func shown(p *catalogs.Package, only string) ([]*catalogs.Channel, error) {
 	return channels, nil
 }
 
-// rows are all versions that have something to do with the channels, the highest first.
-func rows(p *catalogs.Package, channels []*catalogs.Channel, o Options) []Row {
+// buildRows returns a row for each version of the channels, and for each version from which they have an upgrade or
+// that clusters run, the highest first.
+func buildRows(p *catalogs.Package, channels []*catalogs.Channel, o Options) []Row {
 	installed := map[string]Installed{}
 	names := map[string]bool{}
 	for _, i := range o.Installed {
@@ -241,13 +244,14 @@ func rows(p *catalogs.Package, channels []*catalogs.Channel, o Options) []Row {
 	delete(names, "")
 	out := make([]Row, 0, len(names))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, row(p, name, installed[name]))
+		out = append(out, buildRow(p, name, installed[name]))
 	}
-	slices.SortStableFunc(out, func(a, b Row) int { return compare(b, a) })
+	slices.SortStableFunc(out, func(a, b Row) int { return compareRows(b, a) })
 	return out
 }
 
-func row(p *catalogs.Package, name string, i Installed) Row {
+// buildRow returns the row of a bundle, without its places in channels.
+func buildRow(p *catalogs.Package, name string, i Installed) Row {
 	r := Row{Bundle: name, Version: name, Clusters: i.Clusters, Folded: 1}
 	if b, ok := p.Bundles[name]; ok {
 		r.Version, r.Listed, r.Deprecation, r.semver = b.VersionString(), true, b.Deprecation, &b.Version
@@ -261,7 +265,8 @@ func row(p *catalogs.Package, name string, i Installed) Row {
 	return r
 }
 
-func compare(a, b Row) int {
+// compareRows orders rows by version; versions that are not semantic come first.
+func compareRows(a, b Row) int {
 	switch {
 	case a.semver == nil && b.semver == nil:
 		return strings.Compare(a.Bundle, b.Bundle)
@@ -273,36 +278,40 @@ func compare(a, b Row) int {
 	return cmp.Or(a.semver.Compare(*b.semver), strings.Compare(a.Bundle, b.Bundle))
 }
 
+// addLane adds a channel to the graph: its edges, and the place of each row in it.
 func (g *Graph) addLane(p *catalogs.Package, c *catalogs.Channel, index map[string]int, installed []Installed) error {
 	head, err := c.Head()
 	if err != nil {
 		return err
 	}
-	var gone []catalogs.Installed
+	// Routes are also needed for versions that are not entries of the channel.
+	var otherBundles []catalogs.Installed
 	for _, i := range installed {
-		gone = append(gone, i.Installed)
+		otherBundles = append(otherBundles, i.Installed)
 	}
 	for name := range index {
-		if _, ok := c.Entry(name); !ok && !slices.ContainsFunc(gone,
+		if _, ok := c.Entry(name); !ok && !slices.ContainsFunc(otherBundles,
 			func(i catalogs.Installed) bool { return i.Name == name }) {
-			gone = append(gone, catalogs.Installed{Name: name})
+			otherBundles = append(otherBundles, catalogs.Installed{Name: name})
 		}
 	}
-	routes, err := p.Routes(c.Name, gone...)
+	routes, err := p.Routes(c.Name, otherBundles...)
 	if err != nil {
 		return err
 	}
 	lane := Lane{Name: c.Name, Default: c.Name == p.DefaultChannel, Head: head, Deprecation: c.Deprecation}
-	lane.Edges = edges(p, c, g.Rows, index)
-	touched := map[int]bool{}
+	lane.Edges = buildEdges(p, c, g.Rows, index)
+	hasDirectEdge := map[int]bool{}
 	for _, e := range lane.Edges {
-		touched[e.From] = touched[e.From] || e.Kind != Ranges
+		hasDirectEdge[e.From] = hasDirectEdge[e.From] || e.Kind != Ranges
 	}
 	for i := range g.Rows {
 		r := &g.Rows[i]
-		role := roleOf(c, r.Bundle, head)
-		// A version of another channel that merely lies in a skipRange gets no mark here, unless a cluster runs it.
-		if role == Absent && (touched[i] || (r.Clusters > 0 && !r.Listed && routes[r.Bundle].Hops > 0)) {
+		role := findRole(c, r.Bundle, head)
+		// A version of another channel that is only in a skipRange gets no mark here. A version that left the catalog
+		// gets a mark if clusters run it.
+		isUpgradable := r.Clusters > 0 && !r.Listed && routes[r.Bundle].Hops > 0
+		if role == Absent && (hasDirectEdge[i] || isUpgradable) {
 			role = Gone
 		}
 		r.Places = append(r.Places, Place{Role: role, Route: routes[r.Bundle]})
@@ -311,26 +320,27 @@ func (g *Graph) addLane(p *catalogs.Package, c *catalogs.Channel, index map[stri
 	return nil
 }
 
-// bundled are a lane's edges with those of kind Ranges that begin together drawn as one, to the highest version: where
-// edges cannot share a line, each one more would only hide the others.
-func (g *Graph) bundled(lane int) []Edge {
+// listDrawnEdges returns the edges of a lane without redundant edges: of the edges of kind Ranges that begin at the
+// same row, only the edge to the highest version is drawn, because further lines would hide other edges.
+func (g *Graph) listDrawnEdges(lane int) []Edge {
 	var out []Edge
 	for _, e := range g.Lanes[lane].Edges {
-		// Edges are sorted by what they lead to, the highest version first.
-		same := func(o Edge) bool { return o.Kind == Ranges && o.From == e.From }
-		if e.Kind != Ranges || !slices.ContainsFunc(out, same) {
+		// Edges are sorted by their target, the highest version first.
+		isSame := func(o Edge) bool { return o.Kind == Ranges && o.From == e.From }
+		if e.Kind != Ranges || !slices.ContainsFunc(out, isSame) {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-func roleOf(c *catalogs.Channel, bundle, head string) Role {
-	_, entry := c.Entry(bundle)
+// findRole returns the role of a bundle in a channel, but never Gone: addLane decides between Absent and Gone.
+func findRole(c *catalogs.Channel, bundle, head string) Role {
+	_, isEntry := c.Entry(bundle)
 	switch {
 	case bundle == head:
 		return Head
-	case !entry:
+	case !isEntry:
 		return Absent
 	case c.Skips(bundle):
 		return Skipped
@@ -338,19 +348,19 @@ func roleOf(c *catalogs.Channel, bundle, head string) Role {
 	return Offered
 }
 
-// edges are sorted by what they lead to.
-func edges(p *catalogs.Package, c *catalogs.Channel, rows []Row, index map[string]int) []Edge {
-	named := map[string]bool{}
+// buildEdges returns the edges of a channel, sorted by their target.
+func buildEdges(p *catalogs.Package, c *catalogs.Channel, rows []Row, index map[string]int) []Edge {
+	isNamed := map[string]bool{}
 	for _, e := range c.Entries {
 		for _, name := range append([]string{e.Name, e.Replaces}, e.Skips...) {
-			named[name] = true
+			isNamed[name] = true
 		}
 	}
 	var out []Edge
 	for _, e := range c.Entries {
-		direct, here := directEdges(p, e, index)
+		direct, ends := buildDirectEdges(p, e, index)
 		out = append(out, direct...)
-		if from, ok := lowestInRange(e.SkipRange, rows, named, here); ok {
+		if from, ok := findLowestInRange(e.SkipRange, rows, isNamed, ends); ok {
 			out = append(out, Edge{Kind: Ranges, From: from, To: index[e.Name], Range: e.SkipRange})
 		}
 	}
@@ -360,19 +370,20 @@ func edges(p *catalogs.Package, c *catalogs.Channel, rows []Row, index map[strin
 	return out
 }
 
-// directEdges are what an entry names in replaces and skips; ends are the rows at either end of them.
-func directEdges(p *catalogs.Package, e catalogs.Entry, index map[string]int) (out []Edge, ends map[int]bool) {
-	back := map[string]registryv1.Rollback{}
+// buildDirectEdges returns the edges for replaces and skips of an entry. ends are the rows at both ends of
+// these edges.
+func buildDirectEdges(p *catalogs.Package, e catalogs.Entry, index map[string]int) (out []Edge, ends map[int]bool) {
+	rollbacks := map[string]bundles.Rollback{}
 	if b := p.Bundles[e.Name]; b != nil {
-		for _, way := range b.Rollbacks() {
-			back[way.From] = way
+		for _, rollback := range b.Rollbacks() {
+			rollbacks[rollback.From] = rollback
 		}
 	}
 	to := index[e.Name]
 	ends = map[int]bool{to: true}
 	add := func(kind Kind, name string) {
 		if from, ok := index[name]; ok && !ends[from] {
-			out = append(out, Edge{Kind: kind, From: from, To: to, Back: back[name]})
+			out = append(out, Edge{Kind: kind, From: from, To: to, Back: rollbacks[name]})
 			ends[from] = true
 		}
 	}
@@ -383,23 +394,24 @@ func directEdges(p *catalogs.Package, e catalogs.Entry, index map[string]int) (o
 	return out, ends
 }
 
-// lowestInRange finds the last row that only the skipRange leads away from, among those that the channel names and
-// those that left the catalog and still run somewhere.
-func lowestInRange(text string, rows []Row, named map[string]bool, direct map[int]bool) (int, bool) {
+// findLowestInRange returns the index of the lowest row in a skipRange that has no direct edge; false if there is
+// none. It considers versions that the channel names, and versions that left the catalog and that clusters run.
+func findLowestInRange(text string, rows []Row, isNamed map[string]bool, isDirect map[int]bool) (int, bool) {
 	inRange, err := semver.ParseRange(text)
 	if text == "" || err != nil {
 		return 0, false
 	}
 	for i, r := range slices.Backward(rows) {
-		here := named[r.Bundle] || (!r.Listed && r.Clusters > 0)
-		if r.semver != nil && here && !direct[i] && inRange(*r.semver) {
+		isShown := isNamed[r.Bundle] || (!r.Listed && r.Clusters > 0)
+		if r.semver != nil && isShown && !isDirect[i] && inRange(*r.semver) {
 			return i, true
 		}
 	}
 	return 0, false
 }
 
-func (r Row) stranded(g *Graph) bool {
+// isStranded reports whether clusters run the version and no channel has an upgrade path from it.
+func (r Row) isStranded(g *Graph) bool {
 	if r.Clusters == 0 {
 		return false
 	}
@@ -417,7 +429,7 @@ func (r Row) DeadEnd(lane int) bool {
 	return (role == Offered || role == Skipped) && r.Places[lane].Route.Hops < 0
 }
 
-// HeadOf names the channels that lead to the version.
+// HeadOf returns the channels of which the version is the head.
 func (g *Graph) HeadOf(r Row) []string {
 	var out []string
 	for l, lane := range g.Lanes {
@@ -428,18 +440,20 @@ func (g *Graph) HeadOf(r Row) []string {
 	return out
 }
 
-// Next says where the version goes next: with the number of hops to the head where the channels agree on the version,
-// and by channel where they do not. It is empty if it goes nowhere, and at the head.
+// Next describes the next version: with the number of hops to the head if all channels have the same next version, or
+// else by channel. It is empty if there is no upgrade, and at the head.
 func (g *Graph) Next(r Row) string {
 	var order []string
 	lanes, hops := map[string][]string{}, map[string][]int{}
 	for l, lane := range g.Lanes {
 		place := r.Places[l]
-		// A cluster with a version that a channel does not have may still be subscribed to it.
-		if place.Route.Hops <= 0 || (place.Role == Absent && (r.Clusters == 0 || r.Listed)) {
+		// A cluster with a version that left the catalog can be subscribed to any channel.
+		leftCatalog := r.Clusters > 0 && !r.Listed
+		isOtherChannel := place.Role == Absent && !leftCatalog
+		if place.Route.Hops <= 0 || isOtherChannel {
 			continue
 		}
-		next := g.version(place.Route.Next)
+		next := g.formatVersion(place.Route.Next)
 		if lanes[next] == nil {
 			order = append(order, next)
 		}
@@ -448,22 +462,22 @@ func (g *Graph) Next(r Row) string {
 	var parts []string
 	for _, next := range order {
 		if len(order) == 1 {
-			return next + hopText(slices.Min(hops[next]), slices.Max(hops[next]))
+			return next + formatHops(slices.Min(hops[next]), slices.Max(hops[next]))
 		}
 		parts = append(parts, next+" in "+strings.Join(lanes[next], ", "))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func hopText(least, most int) string {
+func formatHops(minHops, maxHops int) string {
 	switch {
-	case least != most:
-		return fmt.Sprintf(", %d to %d hops", least, most)
-	case most > 1:
-		return fmt.Sprintf(", %d hops", most)
+	case minHops != maxHops:
+		return fmt.Sprintf(", %d to %d hops", minHops, maxHops)
+	case maxHops > 1:
+		return fmt.Sprintf(", %d hops", maxHops)
 	}
 	return ""
 }
 
-// version is what people call a bundle.
-func (g *Graph) version(bundle string) string { return cmp.Or(g.named[bundle], bundle) }
+// formatVersion returns the version of a bundle, or its name if the version is unknown.
+func (g *Graph) formatVersion(bundle string) string { return cmp.Or(g.versionNames[bundle], bundle) }

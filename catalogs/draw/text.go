@@ -9,52 +9,52 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 // Text draws the graph as text: a column for each channel, and a line for each version.
 func Text(g *Graph) string { return TextWithin(g, 0) }
 
-// TextWithin draws the same for a terminal of so many columns; 0 means that there is no limit. Notes that do not fit
-// beside a version are below it. Names are not broken, and may be longer.
+// TextWithin is like Text for a terminal with a number of columns; 0 means no limit. Notes that do not fit beside a
+// version are written below it. Names are not wrapped, and can exceed the limit.
 func TextWithin(g *Graph, columns int) string {
 	p := textPage{columns: columns}
-	p.line("", "", []string{g.Package + ": " + g.Summary()})
+	p.writeLine("", "", []string{g.Package + ": " + g.Summary()})
 	if g.Deprecation != "" {
-		p.line("", "", []string{"deprecated: " + phrase.OneLine(g.Deprecation)})
+		p.writeLine("", "", []string{"deprecated: " + phrase.OneLine(g.Deprecation)})
 	}
 	p.out.WriteString("\n")
 	for l, lane := range g.Lanes {
-		left := strings.Repeat("│ ", l)
-		text := left + "┌ " + lane.Name
+		indent := strings.Repeat("│ ", l)
+		text := indent + "┌ " + lane.Name
 		if lane.Default && len(g.Lanes) > 1 {
 			text += " (default)"
 		}
 		if lane.Deprecation == "" {
-			p.line(text, "", nil)
+			p.writeLine(text, "", nil)
 			continue
 		}
-		p.line(text+"; ", left+"│   ", []string{"deprecated: " + phrase.OneLine(lane.Deprecation)})
+		p.writeLine(text+"; ", indent+"│   ", []string{"deprecated: " + phrase.OneLine(lane.Deprecation)})
 	}
 	versions, next := 0, 0
 	for _, r := range g.Rows {
-		versions = max(versions, runewidth.StringWidth(textLabel(r)))
-		next = max(next, runewidth.StringWidth(textNext(g, r)))
+		versions = max(versions, runewidth.StringWidth(formatTextLabel(r)))
+		next = max(next, runewidth.StringWidth(formatTextNext(g, r)))
 	}
 	for i, r := range g.Rows {
-		line := textLanes(g, i) + " " + runewidth.FillRight(textLabel(r), versions)
+		line := drawTextMarks(g, i) + " " + runewidth.FillRight(formatTextLabel(r), versions)
 		if g.Clusters > 0 {
-			line += fmt.Sprintf("  %*s", len(fmt.Sprint(g.Clusters))+9, textClusters(r))
+			line += fmt.Sprintf("  %*s", len(fmt.Sprint(g.Clusters))+9, formatTextClusters(r))
 		}
-		line += "  " + runewidth.FillRight(textNext(g, r), next) + "  "
+		line += "  " + runewidth.FillRight(formatTextNext(g, r), next) + "  "
 		var notes []string
-		for _, n := range g.notes(r) {
+		for _, n := range g.listNotes(r) {
 			notes = append(notes, "["+n.long+"]")
 		}
-		p.line(line, textBelow(g, i)+"   ", notes)
+		p.writeLine(line, drawLaneLines(g, i)+"   ", notes)
 	}
 	p.out.WriteString("\n")
-	p.line("", "", []string{textLegend(g)})
+	p.writeLine("", "", []string{buildTextLegend(g)})
 	return p.out.String()
 }
 
@@ -64,8 +64,8 @@ type textPage struct {
 	columns int
 }
 
-// line writes a head and what follows it: beside it if all of that fits, or else below it, behind a margin.
-func (p *textPage) line(head, margin string, items []string) {
+// writeLine writes a head and its items: beside the head if everything fits, or else below it, after a margin.
+func (p *textPage) writeLine(head, margin string, items []string) {
 	whole := strings.TrimRight(head+strings.Join(items, "  "), " ")
 	if p.columns <= 0 || len(items) == 0 || runewidth.StringWidth(whole) <= p.columns {
 		p.out.WriteString(whole + "\n")
@@ -74,17 +74,17 @@ func (p *textPage) line(head, margin string, items []string) {
 	if head = strings.TrimRight(head, "; "); head != "" {
 		p.out.WriteString(head + "\n")
 	}
-	room := max(p.columns-runewidth.StringWidth(margin), minColumns)
+	width := max(p.columns-runewidth.StringWidth(margin), minColumns)
 	for _, item := range items {
-		p.out.WriteString(margin + strings.Join(phrase.Wrap(item, room), "\n"+margin) + "\n")
+		p.out.WriteString(margin + strings.Join(phrase.Wrap(item, width), "\n"+margin) + "\n")
 	}
 }
 
-// minColumns is what a note gets in any case, however many channels there are.
+// minColumns is the minimal width of a note, even if the channels leave less space.
 const minColumns = 20
 
-// textBelow continues the lines of the channels that have a version below the row.
-func textBelow(g *Graph, row int) string {
+// drawLaneLines continues the lines of the channels that have a version below the row.
+func drawLaneLines(g *Graph, row int) string {
 	var out strings.Builder
 	for l := range g.Lanes {
 		mark := " "
@@ -98,38 +98,38 @@ func textBelow(g *Graph, row int) string {
 	return out.String()
 }
 
-func textLabel(r Row) string {
+func formatTextLabel(r Row) string {
 	if r.Folded > 1 {
 		return fmt.Sprintf("… %d more, down to %s", r.Folded, r.Lowest)
 	}
 	return r.Version
 }
 
-func textNext(g *Graph, r Row) string {
+func formatTextNext(g *Graph, r Row) string {
 	if next := g.Next(r); r.Folded == 1 && next != "" {
 		return "→ " + next
 	}
 	return ""
 }
 
-func textClusters(r Row) string {
+func formatTextClusters(r Row) string {
 	if r.Clusters == 0 {
 		return ""
 	}
 	return phrase.Count(r.Clusters, "cluster")
 }
 
-// textLanes draws a row's marks, and lines of channels that continue past the
-// row.
-func textLanes(g *Graph, row int) string {
+// drawTextMarks draws the marks of a row, and the lines of channels that continue below the row.
+func drawTextMarks(g *Graph, row int) string {
 	var out strings.Builder
 	for l := range g.Lanes {
-		out.WriteString(textMark(g, row, l) + " ")
+		out.WriteString(chooseTextMark(g, row, l) + " ")
 	}
 	return out.String()
 }
 
-func textMark(g *Graph, row, lane int) string {
+// chooseTextMark returns the mark of a row in a lane: a line if the row is not in the lane but a lower row is.
+func chooseTextMark(g *Graph, row, lane int) string {
 	r := g.Rows[row]
 	role := r.Places[lane].Role
 	switch {
@@ -156,12 +156,13 @@ func textMark(g *Graph, row, lane int) string {
 	return " "
 }
 
-func textLegend(g *Graph) string {
+// buildTextLegend returns the explanations of the marks that the text has.
+func buildTextLegend(g *Graph) string {
 	var parts []string
-	seen := map[string]bool{}
+	isUsed := map[string]bool{}
 	for i := range g.Rows {
 		for l := range g.Lanes {
-			seen[textMark(g, i, l)] = true
+			isUsed[chooseTextMark(g, i, l)] = true
 		}
 	}
 	for _, m := range [][2]string{
@@ -169,7 +170,7 @@ func textLegend(g *Graph) string {
 		{"✗", "blocked"},
 		{"◌", "left the channel"}, {"┊", "plain versions, one after another"},
 	} {
-		if seen[m[0]] {
+		if isUsed[m[0]] {
 			parts = append(parts, m[0]+" "+m[1])
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
-// commented is a file as people write them.
+// commented is a file with typical comments.
 const commented = `# The echo operator. Owners: team-echo.
 apiVersion: bellwether.dev/v1alpha1
 kind: CatalogLadder

@@ -22,9 +22,9 @@ func New(name string, l *Ladder) (*File, error) {
 	return Parse(name, text)
 }
 
-// Format writes the file with the ladder as it is now. The comments are those of the text that was parsed; a comment on
-// a version leaves with the version. The same ladder and the same comments give the same text. The error wraps
-// ErrInvalid if the ladder is not valid.
+// Format returns the text of the file with the present ladder. The comments are those of the text that was parsed; a
+// comment on a version is removed with the version. The same ladder and the same comments give the same text. The
+// error wraps ErrInvalid if the ladder is not valid.
 func (f *File) Format() ([]byte, error) {
 	if err := f.Ladder.Check(); err != nil {
 		return nil, fmt.Errorf("format %s: %w", f.Name, err)
@@ -33,25 +33,25 @@ func (f *File) Format() ([]byte, error) {
 	if err := fresh.Encode(f.Ladder); err != nil {
 		return nil, fmt.Errorf("format %s: %w", f.Name, err)
 	}
-	document := clone(f.document)
+	document := cloneNode(f.document)
 	mergeMapping(document.Content[0], &fresh)
 	text, err := encode(document)
 	if err != nil {
 		return nil, fmt.Errorf("format %s: %w", f.Name, err)
 	}
-	// Comments at odd places are where a YAML library goes wrong. Better no text than one that means something else.
-	again, err := Parse(f.Name, text)
+	// The YAML library can make mistakes with comments at unusual places. An error is better than a wrong text.
+	reparsed, err := Parse(f.Name, text)
 	if err != nil {
 		return nil, fmt.Errorf("format %s: its comments cannot be kept: %w", f.Name, err)
 	}
-	if !reflect.DeepEqual(again.Ladder.normal(), f.Ladder.normal()) {
+	if !reflect.DeepEqual(reparsed.Ladder.normalize(), f.Ladder.normalize()) {
 		return nil, fmt.Errorf("%w: format %s: its comments cannot be kept: edit the file manually", ErrInvalid, f.Name)
 	}
 	return text, nil
 }
 
-// normal makes ladders comparable: a list that is not there is the same as an empty one.
-func (l *Ladder) normal() *Ladder {
+// normalize makes ladders comparable: it replaces empty lists by nil.
+func (l *Ladder) normalize() *Ladder {
 	out := l.Clone()
 	out.Channels, out.Bundles, out.Blocks = slices.Clip(out.Channels), slices.Clip(out.Bundles), slices.Clip(out.Blocks)
 	if len(out.Channels) == 0 {
@@ -72,6 +72,7 @@ func (l *Ladder) normal() *Ladder {
 	return out
 }
 
+// encode returns the YAML text of a ladder or of a document.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
@@ -83,11 +84,12 @@ func encode(v any) ([]byte, error) {
 	if err := encoder.Close(); err != nil {
 		return nil, fmt.Errorf("encode ladder: %w", err)
 	}
-	return spaced(out.Bytes()), nil
+	return addBlankLines(out.Bytes()), nil
 }
 
-// spaced puts a blank line before each list of the top level, which the YAML library forgets.
-func spaced(text []byte) []byte {
+// addBlankLines adds a blank line before each list of the top level and each comment of the top level, because the YAML
+// library writes none. A comment stays beside the line that follows it.
+func addBlankLines(text []byte) []byte {
 	var out, comment bytes.Buffer
 	previous := ""
 	for line := range strings.Lines(string(text)) {
@@ -95,10 +97,12 @@ func spaced(text []byte) []byte {
 			comment.WriteString(line)
 			continue
 		}
-		opens := line != "" && !strings.ContainsAny(line[:1], " \t\n-") &&
+		isListStart := line != "" && !strings.ContainsAny(line[:1], " \t\n-") &&
 			strings.HasSuffix(strings.TrimSpace(line), ":")
-		if out.Len() > 0 && previous != "\n" && (opens || (comment.Len() > 0 && !strings.HasPrefix(line, "-"))) &&
-			line != "\n" {
+		// A comment on an item of a list stays beside the item.
+		isCommented := comment.Len() > 0 && !strings.HasPrefix(line, "-")
+		isSeparated := out.Len() == 0 || previous == "\n" || line == "\n"
+		if !isSeparated && (isListStart || isCommented) {
 			out.WriteByte('\n')
 		}
 		out.Write(comment.Bytes())
@@ -113,32 +117,33 @@ func spaced(text []byte) []byte {
 	return out.Bytes()
 }
 
-func clone(n *yaml.Node) *yaml.Node {
+func cloneNode(n *yaml.Node) *yaml.Node {
 	out := *n
 	out.Content = make([]*yaml.Node, len(n.Content))
 	for i, c := range n.Content {
-		out.Content[i] = clone(c)
+		out.Content[i] = cloneNode(c)
 	}
 	return &out
 }
 
-// mergeMapping makes the fields of old those of fresh and keeps the comments.
+// mergeMapping replaces the fields of old by the fields of fresh and keeps the comments. It removes fields that fresh
+// does not have, except empty fields.
 func mergeMapping(old, fresh *yaml.Node) {
-	if len(old.Content) == 0 {
+	if len(old.Content) == 0 { // it was written as {}
 		old.Style &^= yaml.FlowStyle
 	}
 	var content []*yaml.Node
-	// A field that is written out and empty is a place for comments.
+	// A field that exists and is empty is kept, because it can have comments.
 	for i := 0; i+1 < len(old.Content); i += 2 {
 		key, value := old.Content[i], old.Content[i+1]
-		next := child(fresh, key.Value)
+		next := findChild(fresh, key.Value)
 		switch {
 		case next != nil:
-			merge(value, next)
+			mergeNode(value, next)
 			content = append(content, key, value)
 		case isEmpty(value):
 			content = append(content, key, value)
-		case value.Kind == yaml.SequenceNode:
+		case value.Kind == yaml.SequenceNode: // the list is now empty, and stays only for its comments
 			value.Content, value.Style = nil, value.Style|yaml.FlowStyle
 			if key.HeadComment+value.HeadComment+key.FootComment != "" {
 				content = append(content, key, value)
@@ -148,32 +153,34 @@ func mergeMapping(old, fresh *yaml.Node) {
 	old.Content = addFields(content, fresh)
 }
 
-// addFields adds the fields that are new, each behind the one that comes before it in fresh.
+// addFields adds the fields that are missing in content, each after the field that precedes it in fresh.
 func addFields(content []*yaml.Node, fresh *yaml.Node) []*yaml.Node {
-	behind := 0
+	next := 0
 	for i := 0; i+1 < len(fresh.Content); i += 2 {
-		at := 0
-		for at < len(content) && content[at].Value != fresh.Content[i].Value {
-			at += 2
+		index := 0
+		for index < len(content) && content[index].Value != fresh.Content[i].Value {
+			index += 2
 		}
-		if at >= len(content) {
-			at = behind
-			content = slices.Insert(content, at, fresh.Content[i], fresh.Content[i+1])
+		if index >= len(content) {
+			index = next
+			content = slices.Insert(content, index, fresh.Content[i], fresh.Content[i+1])
 		}
-		behind = at + 2
-		// Fields that are there and empty are not in fresh, and keep their place.
-		for behind < len(content) && child(fresh, content[behind].Value) == nil {
-			behind += 2
+		next = index + 2
+		// Existing empty fields are not in fresh, and keep their place.
+		for next < len(content) && findChild(fresh, content[next].Value) == nil {
+			next += 2
 		}
 	}
 	return content
 }
 
+// isEmpty reports whether a node is an empty list or mapping, an empty text, or null.
 func isEmpty(n *yaml.Node) bool {
 	return len(n.Content) == 0 && (n.Kind != yaml.ScalarNode || n.Value == "" || n.Tag == "!!null")
 }
 
-func merge(old, fresh *yaml.Node) {
+// mergeNode replaces the content of old by the content of fresh and keeps the comments.
+func mergeNode(old, fresh *yaml.Node) {
 	switch {
 	case old.Kind != fresh.Kind:
 		head, line, foot := old.HeadComment, old.LineComment, old.FootComment
@@ -188,33 +195,35 @@ func merge(old, fresh *yaml.Node) {
 	}
 }
 
-// mergeSequence matches items by what they are about.
+// mergeSequence replaces the items of old by the items of fresh. Items with the same subject are merged, so that they
+// keep their comments.
 func mergeSequence(old, fresh *yaml.Node) {
-	if len(old.Content) == 0 {
+	if len(old.Content) == 0 { // it was written as []
 		old.Style &^= yaml.FlowStyle
 	}
-	known := map[string]*yaml.Node{}
+	oldBySubject := map[string]*yaml.Node{}
 	for _, item := range old.Content {
-		known[subject(item)] = item
+		oldBySubject[getSubject(item)] = item
 	}
 	content := make([]*yaml.Node, 0, len(fresh.Content))
 	for _, item := range fresh.Content {
-		if same, ok := known[subject(item)]; ok {
-			merge(same, item)
-			item = same
+		if oldItem, ok := oldBySubject[getSubject(item)]; ok {
+			mergeNode(oldItem, item)
+			item = oldItem
 		}
 		content = append(content, item)
 	}
 	old.Content = content
 }
 
-// subject is what identifies an item of a list: its version, else its channel or package; of a plain list the value.
-func subject(n *yaml.Node) string {
+// getSubject returns the text that identifies an item of a list: its version, channel or package; the value itself in
+// a list of plain values.
+func getSubject(n *yaml.Node) string {
 	if n.Kind != yaml.MappingNode {
 		return n.Value
 	}
 	for _, field := range []string{"version", "channel", "package"} {
-		if v := child(n, field); v != nil && v.Value != "" {
+		if v := findChild(n, field); v != nil && v.Value != "" {
 			return field + " " + v.Value
 		}
 	}

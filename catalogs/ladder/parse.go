@@ -15,12 +15,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFile bounds a ladder file. One of ten thousand versions is below.
+// maxFile bounds a ladder file, in bytes. A file with ten thousand versions is smaller.
 const maxFile = 4 << 20
 
-// File is a ladder file with the comments of the people who wrote it.
+// File is a ladder file with the comments of its authors.
 type File struct {
-	// Name is what error messages call the file.
+	// Name is the name of the file in error messages.
 	Name string
 	// Ladder is the content. Change it with the methods of Ladder, and write it with Format.
 	Ladder *Ladder
@@ -28,9 +28,8 @@ type File struct {
 	document *yaml.Node
 }
 
-// Parse reads a ladder file and reports everything that is wrong with it, each problem with its line. It is strict:
-// what it does not know is an error, because a typing error in a block would otherwise unblock a version. The error
-// wraps ErrInvalid.
+// Parse parses a ladder file and reports all its problems, each with its line. Unknown fields are errors, because
+// otherwise a typing error in a block would unblock a version. The error wraps ErrInvalid.
 func Parse(name string, text []byte) (*File, error) {
 	document, err := parseDocument(text)
 	if err != nil {
@@ -44,22 +43,23 @@ func Parse(name string, text []byte) (*File, error) {
 		if err := root.Decode(l); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
 		}
-		for _, p := range l.check() {
-			found.add(lineOf(root, p.path), "%s", p.text)
+		for _, p := range l.listFaults() {
+			found.add(findLine(root, p.path), "%s", p.text)
 		}
 		if len(found) == 0 {
 			return &File{Name: name, Ladder: l, document: document}, nil
 		}
 	}
-	return nil, found.errorOf(name)
+	return nil, found.toError(name)
 }
 
+// parseDocument returns the only YAML document of a text. Its content has at least one node.
 func parseDocument(text []byte) (*yaml.Node, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var document, second yaml.Node
+	var document, secondDocument yaml.Node
 	err := decoder.Decode(&document)
 	switch {
 	case errors.Is(err, io.EOF) || (err == nil && len(document.Content) == 0):
@@ -67,7 +67,7 @@ func parseDocument(text []byte) (*yaml.Node, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+	if err := decoder.Decode(&secondDocument); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it holds more than one YAML document; a ladder file is about one package")
 	}
 	return &document, nil
@@ -84,32 +84,33 @@ func (p *problems) add(line int, format string, args ...any) {
 	*p = append(*p, problem{line: line, text: fmt.Sprintf(format, args...)})
 }
 
-// errorOf lists the problems by line, as compilers do.
-func (p problems) errorOf(file string) error {
+// toError lists the problems by line, as compilers do.
+func (p problems) toError(file string) error {
 	slices.SortStableFunc(p, func(a, b problem) int { return a.line - b.line })
 	lines := make([]string, 0, len(p))
-	for _, one := range p {
-		lines = append(lines, fmt.Sprintf("%s:%d: %s", file, one.line, one.text))
+	for _, problem := range p {
+		lines = append(lines, fmt.Sprintf("%s:%d: %s", file, problem.line, problem.text))
 	}
 	return fmt.Errorf("%w: %s", ErrInvalid, strings.Join(lines, "\n"))
 }
 
-// checkNode compares the shape of a node with that of a Go type: structs, slices, and strings.
-func (p *problems) checkNode(n *yaml.Node, want reflect.Type, field string) {
+// checkNode compares the structure of a node with a Go type (structs, slices and strings), and adds a problem for each
+// difference. field is the name of the node in messages; empty for the whole file.
+func (p *problems) checkNode(n *yaml.Node, wantType reflect.Type, field string) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		p.add(n.Line, "anchors and aliases are not understood here: write %s out", orFile(field))
+		p.add(n.Line, "anchors and aliases are not supported here: write %s out", nameField(field))
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null" && field != "":
-		// A field without a value is one that is left out.
-	case want.Kind() == reflect.Struct:
-		p.checkMapping(n, want, field)
-	case want.Kind() == reflect.Slice:
+		// A field without a value counts as missing.
+	case wantType.Kind() == reflect.Struct:
+		p.checkMapping(n, wantType, field)
+	case wantType.Kind() == reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
 			p.add(n.Line, "%s must be a list", field)
 			return
 		}
 		for _, item := range n.Content {
-			p.checkNode(item, want.Elem(), "an item of "+field)
+			p.checkNode(item, wantType.Elem(), "an item of "+field)
 		}
 	case n.Kind != yaml.ScalarNode:
 		p.add(n.Line, "%s must be a single value", field)
@@ -118,36 +119,37 @@ func (p *problems) checkNode(n *yaml.Node, want reflect.Type, field string) {
 	}
 }
 
-func (p *problems) checkMapping(n *yaml.Node, want reflect.Type, field string) {
+// checkMapping checks that a node has only the fields of a struct type, each once.
+func (p *problems) checkMapping(n *yaml.Node, wantType reflect.Type, field string) {
 	if n.Kind != yaml.MappingNode {
-		p.add(n.Line, "%s must have fields, as in %s: ...", orFile(field), fieldNames(want)[0])
+		p.add(n.Line, "%s must have fields, as in %s: ...", nameField(field), listFieldNames(wantType)[0])
 		return
 	}
-	seen := map[string]int{}
+	firstLines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if first, ok := seen[key.Value]; ok {
-			p.add(key.Line, "field %q is there twice, first on line %d", key.Value, first)
+		if firstLine, ok := firstLines[key.Value]; ok {
+			p.add(key.Line, "field %q is there twice, first on line %d", key.Value, firstLine)
 			continue
 		}
-		seen[key.Value] = key.Line
-		known, ok := fieldOf(want, key.Value)
+		firstLines[key.Value] = key.Line
+		structField, ok := findField(wantType, key.Value)
 		if !ok || key.Kind != yaml.ScalarNode || key.Tag != "!!str" {
-			p.add(key.Line, "unknown field %q: %s", key.Value, nearest(key.Value, fieldNames(want)))
+			p.add(key.Line, "unknown field %q: %s", key.Value, suggestName(key.Value, listFieldNames(wantType)))
 			continue
 		}
-		p.checkNode(value, known.Type, key.Value)
+		p.checkNode(value, structField.Type, key.Value)
 	}
 }
 
-func orFile(field string) string {
+func nameField(field string) string {
 	if field == "" {
 		return "the file"
 	}
 	return field
 }
 
-func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+func findField(t reflect.Type, name string) (reflect.StructField, bool) {
 	for f := range t.Fields() {
 		if tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); tag == name {
 			return f, true
@@ -156,7 +158,7 @@ func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-func fieldNames(t reflect.Type) []string {
+func listFieldNames(t reflect.Type) []string {
 	var names []string
 	for f := range t.Fields() {
 		tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -165,11 +167,11 @@ func fieldNames(t reflect.Type) []string {
 	return names
 }
 
-// lineOf returns the line of a field, or of the nearest parent that exists.
-func lineOf(n *yaml.Node, path []any) int {
+// findLine returns the line of a field, or of the nearest parent that exists.
+func findLine(n *yaml.Node, path []any) int {
 	line := n.Line
 	for _, step := range path {
-		n = child(n, step)
+		n = findChild(n, step)
 		if n == nil {
 			break
 		}
@@ -178,7 +180,8 @@ func lineOf(n *yaml.Node, path []any) int {
 	return line
 }
 
-func child(n *yaml.Node, step any) *yaml.Node {
+// findChild returns a field of a mapping, or an item of a list; nil if it does not exist.
+func findChild(n *yaml.Node, step any) *yaml.Node {
 	if index, ok := step.(int); ok {
 		if n.Kind != yaml.SequenceNode || index >= len(n.Content) {
 			return nil

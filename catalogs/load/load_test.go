@@ -31,7 +31,7 @@ import (
 type fake struct {
 	content string
 	opened  atomic.Int32
-	// wait, if set, holds back every read.
+	// wait, if set, blocks every read.
 	wait    chan struct{}
 	fail    error
 	objects [][]byte
@@ -94,7 +94,7 @@ func TestOnlyWantedManifestsAreKept(t *testing.T) {
 func TestConcurrentCallersShareOneRead(t *testing.T) {
 	f := &fake{content: catalogtest.Graph("p", "1.0.0"), wait: make(chan struct{})}
 	l := load.New(f, load.Options{})
-	// One gives up at once; that must not spoil it for the others.
+	// One caller gives up immediately, which must not affect the other callers.
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := l.Package(impatient, oci.Source{}, "sha256:1", "p"); !errors.Is(err, context.Canceled) {
@@ -115,7 +115,7 @@ func TestConcurrentCallersShareOneRead(t *testing.T) {
 	}
 }
 
-// TestFailedReadsBackOffPerDigest has many operators ask for a digest that cannot be read, again and again.
+// TestFailedReadsBackOffPerDigest lets many operators request a digest that cannot be read, again and again.
 func TestFailedReadsBackOffPerDigest(t *testing.T) {
 	f := &fake{content: catalogtest.Graph("p", "1.0.0"), fail: oci.ErrUnreachable}
 	now := time.Now()
@@ -148,7 +148,7 @@ func TestFailedReadsBackOffPerDigest(t *testing.T) {
 	}
 }
 
-// A package that is missing does not keep the others from being read.
+// A missing package must not prevent reading other packages.
 func TestMissingPackageBacksOffAlone(t *testing.T) {
 	f := &fake{content: catalogtest.Graph("p", "1.0.0")}
 	l := load.New(f, load.Options{})
@@ -290,8 +290,8 @@ func TestView(t *testing.T) {
 	}
 }
 
-// TestDependenciesKeepServedManifests judges what is served of a dependency, whose manifests are read when it is known
-// which of its versions that is. The digest is marked while the view is made and while each bundle is decoded.
+// TestDependenciesKeepServedManifests checks the served bundle of a dependency, whose manifests are read after its
+// version was chosen. The digest is marked while the view is built and while each bundle is decoded.
 func TestDependenciesKeepServedManifests(t *testing.T) {
 	_, p, _ := strings.Cut(needy(), "\n{\"schema\":\"olm.package\",\"name\":\"p\"")
 	f := &fake{content: catalog(t, catalogtest.Options{Packages: 1, Versions: 20}) +
@@ -326,7 +326,8 @@ func needy() string {
  {"type":"olm.package.required","value":{"packageName":"other","versionRange":">=1.0.0"}}]}`
 }
 
-// TestDependenciesAreReadToBeJudged: what OLM unpacks itself is not permitted, so that of a dependency is read too.
+// TestDependenciesAreReadToBeJudged reads the image of a dependency, because Permit must check the manifests that OLM
+// would unpack itself.
 func TestDependenciesAreReadToBeJudged(t *testing.T) {
 	f := &fake{content: needy(), objects: [][]byte{[]byte(`{"apiVersion":"operators.coreos.com/v1alpha1",` +
 		`"kind":"ClusterServiceVersion","metadata":{"name":"other.v1.2.0"},"spec":{"version":"1.2.0"}}`)}}
@@ -399,7 +400,7 @@ func TestNoDependencyIsBlocked(t *testing.T) {
 	}
 }
 
-// What was read without a signature must not answer one who asks for it.
+// A result that was read without a signature must not be used for a request that requires a signature.
 func TestSignaturesAreVerifiedAgain(t *testing.T) {
 	f := &fake{content: catalogtest.Graph("p", "1.0.0")}
 	l := load.New(f, load.Options{})
@@ -418,7 +419,7 @@ func TestSignaturesAreVerifiedAgain(t *testing.T) {
 	}
 }
 
-// A signature of the catalog says nothing about what a tag names.
+// A signature of the catalog does not cover the content of a tag.
 func TestSignatureCoversDigestsOnly(t *testing.T) {
 	signed := oci.Source{Image: "registry.example.com/c:1",
 		Verification: oci.Verification{PublicKeys: [][]byte{[]byte("a key")}}}
@@ -474,7 +475,7 @@ func TestSignatureCoversDigestsOnly(t *testing.T) {
 	}
 }
 
-// TestDetailsAreLoggedOnly: what a host answered is in the log at the level debug, and in no error.
+// TestDetailsAreLoggedOnly checks that the response of a host is in the log at the debug level, and in no error.
 func TestDetailsAreLoggedOnly(t *testing.T) {
 	const page = "the page of an internal host"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

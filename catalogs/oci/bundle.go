@@ -16,22 +16,22 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
 const (
-	// The labels of a bundle's image are the annotations of its metadata.
-	mediaTypeLabel = registryv1.AnnotationMediaType
-	manifestsLabel = registryv1.AnnotationManifests
-	packageLabel   = registryv1.AnnotationPackage
+	// The labels of a bundle image are the annotations in its metadata.
+	mediaTypeLabel = bundles.AnnotationMediaType
+	manifestsLabel = bundles.AnnotationManifests
+	packageLabel   = bundles.AnnotationPackage
 
-	registryV1 = registryv1.MediaType
-	// maxBundle bounds the manifests of one bundle. What OLM can install is well below.
+	registryV1 = bundles.MediaType
+	// maxBundle bounds the manifests of one bundle, in bytes. OLM can only install bundles well below this limit.
 	maxBundle = untrusted.MaxBytes
 )
 
-func bundleLabels(annotations []byte) (map[string]string, error) {
+// readBundleLabels returns the labels of a bundle image from its annotations.yaml. The error wraps ErrNotBundle.
+func readBundleLabels(annotations []byte) (map[string]string, error) {
 	var in struct {
 		Annotations map[string]string `json:"annotations"`
 	}
@@ -49,9 +49,9 @@ func bundleLabels(annotations []byte) (map[string]string, error) {
 	return in.Annotations, nil
 }
 
-// BundleObjects reads the manifests of a bundle image as JSON, in the order of their file names: what a catalog would
-// carry as olm.bundle.object, and what OLM installs if it unpacks the image, on a node of whatever platform. An image
-// reference without a digest is read as it is now.
+// BundleObjects reads the manifests of a bundle image as JSON, in the order of their file names. They are the objects
+// that a catalog would contain as olm.bundle.object, and that OLM installs when it unpacks the image, on a node of
+// any platform. A reference with a digest selects that image, a tag its present image.
 func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][]byte, error) {
 	b, err := c.unpack(ctx, image, a)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][
 			return nil, fmt.Errorf("read bundle %s: manifest %s: %w", image, name, err)
 		}
 		objects = append(objects, object)
-		delete(b.Files, name) // it may be large
+		delete(b.Files, name) // it can be large
 	}
 	if len(objects) == 0 {
 		return nil, fmt.Errorf("%w: image %s has no manifests in %s", ErrNotBundle, image, b.Manifests)
@@ -75,6 +75,7 @@ func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][
 	return objects, nil
 }
 
+// readManifest returns a manifest as JSON. Errors wrap ErrTooLarge or ErrNotBundle.
 func readManifest(raw []byte) ([]byte, error) {
 	switch {
 	case len(raw) > maxBundle:
@@ -93,9 +94,9 @@ func readManifest(raw []byte) ([]byte, error) {
 }
 
 // Bundle reads a bundle image: the files of its manifests and metadata as they are in a bundle folder, and the digest
-// of what the reference names. An image reference without a digest is read as it is now. A link, a device, a path that
-// leads out of the image, and whatever OLM could read in another way, is an error that wraps ErrNotBundle; more than
-// 32 MiB, packed or unpacked, one that wraps ErrTooLarge.
+// of the referenced image or index. The error wraps ErrNotBundle if the image has a link, a device, a path that leads
+// out of the image, or anything that OLM could read differently. It wraps ErrTooLarge if the image has more than 32
+// MiB, packed or unpacked.
 func (c *Client) Bundle(ctx context.Context, image string, a Access) (fs.FS, string, error) {
 	b, err := c.unpack(ctx, image, a)
 	if err != nil {

@@ -20,31 +20,33 @@ import (
 
 const cacheSuffix = ".catalog.tar.gz"
 
-func (c *Client) cachePath(digest string) string {
-	return filepath.Join(c.options.CacheDir, strings.ReplaceAll(digest, ":", "-")+cacheSuffix)
+func (c *Client) cachePath(key string) string {
+	return filepath.Join(c.options.CacheDir, strings.ReplaceAll(key, ":", "-")+cacheSuffix)
 }
 
-// cached returns a catalog that a former walk has read to its end and verified.
-func (c *Client) cached(digest string) (catalogs.Files, bool) {
-	if c.options.CacheDir == "" || strings.ContainsAny(digest, `/\`) {
+// openCached returns the cached catalog with that key; false if no earlier walk read the catalog to its end and
+// verified it.
+func (c *Client) openCached(key string) (catalogs.Files, bool) {
+	if c.options.CacheDir == "" || strings.ContainsAny(key, `/\`) { // the key must not lead out of the folder
 		return nil, false
 	}
-	file := c.cachePath(digest)
+	file := c.cachePath(key)
 	now := time.Now()
-	// The time of last use decides what is evicted; failing to note it costs a download at worst.
+	// evict needs the time of the last use. If the time cannot be written, the catalog is only downloaded again.
 	if err := os.Chtimes(file, now, now); err != nil {
 		return nil, false
 	}
 	return func(visit func(string, io.Reader) error) error {
 		err := walkCached(file, visit)
 		if err != nil {
-			// If anything is wrong with it, the registry's copy is used.
+			// A cached catalog that cannot be read is removed, so that the next walk reads from the registry.
 			_ = os.Remove(file)
 		}
 		return err
 	}, true
 }
 
+// walkCached visits the files in a cached archive.
 func walkCached(file string, visit func(string, io.Reader) error) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -59,7 +61,7 @@ func walkCached(file string, visit func(string, io.Reader) error) error {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			// The checksum is at the end.
+			// gzip compares the checksum at the end of the file, behind the end of the archive.
 			if _, err = io.Copy(io.Discard, z); err == nil { //nolint:gosec // nothing is kept of it
 				return nil
 			}
@@ -73,20 +75,20 @@ func walkCached(file string, visit func(string, io.Reader) error) error {
 	}
 }
 
-// caching writes what a walk reads into the cache. Only a walk that reaches the end leaves something there; trouble
-// with the cache itself is nobody's trouble, the content is there anyway.
-func (c *Client) caching(digest string, files catalogs.Files) catalogs.Files {
+// wrapWithCache returns files that also write what a walk reads to the cache. The cache keeps the catalog only after
+// a complete walk. Errors of the cache are ignored, because the content is available without the cache.
+func (c *Client) wrapWithCache(key string, files catalogs.Files) catalogs.Files {
 	if c.options.CacheDir == "" {
 		return files
 	}
 	return func(visit func(string, io.Reader) error) error {
-		w, err := c.newCacheWriter(digest)
+		w, err := c.newCacheWriter(key)
 		if err != nil {
 			return files(visit)
 		}
 		defer w.discard()
 		err = files(func(name string, content io.Reader) error {
-			return w.file(name, content, visit)
+			return w.writeFile(name, content, visit)
 		})
 		if err == nil && w.commit() == nil {
 			c.evict()
@@ -95,8 +97,8 @@ func (c *Client) caching(digest string, files catalogs.Files) catalogs.Files {
 	}
 }
 
-// cacheWriter writes an archive next to its destination and moves it there in the end, so that a cached catalog is
-// always a whole one.
+// cacheWriter writes an archive to a temporary file and moves it to its destination when it is complete, so that the
+// cache contains only complete catalogs.
 type cacheWriter struct {
 	path    string
 	temp    *os.File
@@ -106,7 +108,8 @@ type cacheWriter struct {
 	err     error
 }
 
-func (c *Client) newCacheWriter(digest string) (*cacheWriter, error) {
+// newCacheWriter creates the temporary files for a catalog. The caller must call discard.
+func (c *Client) newCacheWriter(key string) (*cacheWriter, error) {
 	if err := os.MkdirAll(c.options.CacheDir, 0o750); err != nil {
 		return nil, err
 	}
@@ -122,11 +125,12 @@ func (c *Client) newCacheWriter(digest string) (*cacheWriter, error) {
 	if err != nil {
 		panic(err) // BestSpeed is a level.
 	}
-	return &cacheWriter{path: c.cachePath(digest), temp: temp, zip: zip, archive: tar.NewWriter(zip), spool: spool}, nil
+	return &cacheWriter{path: c.cachePath(key), temp: temp, zip: zip, archive: tar.NewWriter(zip), spool: spool}, nil
 }
 
-// file lets the visitor read while the content goes to a spool file: an archive wants to know sizes in advance.
-func (w *cacheWriter) file(name string, content io.Reader, visit func(string, io.Reader) error) error {
+// writeFile passes a file to visit and adds the file to the archive. The content is first written to a spool file,
+// because an archive needs the size of a file before its content. Errors of the cache are kept in w.err.
+func (w *cacheWriter) writeFile(name string, content io.Reader, visit func(string, io.Reader) error) error {
 	spooled := &spoolReader{r: content, w: w}
 	if w.err == nil {
 		w.err = errors.Join(w.spool.Truncate(0), rewind(w.spool))
@@ -134,17 +138,18 @@ func (w *cacheWriter) file(name string, content io.Reader, visit func(string, io
 	if err := visit(name, spooled); err != nil {
 		return err
 	}
-	// A visitor need not read everything, the cache does.
+	// visit need not read the whole file, but the cache needs all of it.
 	if _, err := io.Copy(io.Discard, spooled); err != nil {
 		return err
 	}
 	if w.err == nil {
-		w.err = w.append(name, spooled.n)
+		w.err = w.appendFile(name, spooled.n)
 	}
 	return nil
 }
 
-func (w *cacheWriter) append(name string, size int64) error {
+// appendFile appends the content of the spool file, which has size bytes, to the archive.
+func (w *cacheWriter) appendFile(name string, size int64) error {
 	if err := rewind(w.spool); err != nil {
 		return err
 	}
@@ -161,6 +166,7 @@ func rewind(f *os.File) error {
 	return err
 }
 
+// spoolReader reads r, and copies what it reads to the spool file of w. n is the number of bytes that were read.
 type spoolReader struct {
 	r io.Reader
 	w *cacheWriter
@@ -176,6 +182,7 @@ func (s *spoolReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// commit completes the archive and moves it to its destination. It returns the first error of the cache.
 func (w *cacheWriter) commit() error {
 	err := errors.Join(w.err, w.archive.Close(), w.zip.Close(), w.temp.Sync(), w.temp.Close())
 	if err != nil {
@@ -184,7 +191,7 @@ func (w *cacheWriter) commit() error {
 	return os.Rename(w.temp.Name(), w.path)
 }
 
-// discard removes what is left over; after a commit that is the spool file only.
+// discard removes the temporary files; after a commit only the spool file is left.
 func (w *cacheWriter) discard() {
 	for _, f := range []*os.File{w.temp, w.spool} {
 		_ = f.Close()
@@ -192,17 +199,18 @@ func (w *cacheWriter) discard() {
 	}
 }
 
-// evict removes the catalogs that were not used for the longest time, and what a killed process left behind.
+// evict removes the catalogs that were not used for the longest time, with their signatures, until CacheEntries
+// catalogs are left. It also removes the temporary files of killed processes, which are older than an hour.
 func (c *Client) evict() {
 	entries, err := os.ReadDir(c.options.CacheDir)
 	if err != nil {
 		return
 	}
-	type aged struct {
+	type cachedFile struct {
 		path string
 		used time.Time
 	}
-	var whole []aged
+	var cached []cachedFile
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -211,15 +219,15 @@ func (c *Client) evict() {
 		file := filepath.Join(c.options.CacheDir, e.Name())
 		switch {
 		case strings.HasSuffix(e.Name(), cacheSuffix):
-			whole = append(whole, aged{file, info.ModTime()})
+			cached = append(cached, cachedFile{file, info.ModTime()})
 		case strings.HasPrefix(e.Name(), ".") && time.Since(info.ModTime()) > time.Hour:
 			_ = os.Remove(file)
 		}
 	}
-	slices.SortFunc(whole, func(a, b aged) int { return b.used.Compare(a.used) })
-	for _, old := range whole[min(len(whole), c.options.CacheEntries):] {
+	slices.SortFunc(cached, func(a, b cachedFile) int { return b.used.Compare(a.used) })
+	for _, old := range cached[min(len(cached), c.options.CacheEntries):] {
 		_ = os.Remove(old.path)
-		// The digest, without the login that it was read with.
+		// The name of the signature has the digest only, without the key of the login.
 		parts := strings.SplitN(strings.TrimSuffix(filepath.Base(old.path), cacheSuffix), "-", 3)
 		_ = os.Remove(filepath.Join(c.options.CacheDir, strings.Join(parts[:min(2, len(parts))], "-")+signatureSuffix))
 	}

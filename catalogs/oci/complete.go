@@ -13,23 +13,23 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Complete reports whether a registry has all of an image: its manifest, configuration and layers. Their sizes are
-// compared with those of the manifest; where deep is set, everything is read and compared with its digest. What is
-// missing is an error that wraps ErrNotFound, what is altered one that wraps ErrDigestMismatch.
-func (c *Client) Complete(ctx context.Context, image string, deep bool, a Access) error {
-	img, err := c.image(ctx, image, "", a)
+// CheckComplete returns nil if a registry has all of an image: its manifest, configuration and layers. It compares
+// their sizes with the sizes in the manifest. If deep is true, it also reads all content and compares it with its
+// digest. The error wraps ErrNotFound if something is missing, and ErrDigestMismatch if something is altered.
+func (c *Client) CheckComplete(ctx context.Context, image string, deep bool, a Access) error {
+	img, err := c.fetchImage(ctx, image, "", a)
 	if err != nil {
 		return fmt.Errorf("find %s: %w", image, err)
 	}
-	// The library verifies the manifest, and the configuration, against their digests.
+	// The library verifies the manifest and the configuration against their digests.
 	manifest, err := img.Manifest()
 	if err != nil {
 		return fmt.Errorf("read %s: %w", image, classify(err))
 	}
-	if _, err := configOf(img); err != nil {
+	if _, err := readConfig(img); err != nil {
 		return fmt.Errorf("read %s: %w", image, err)
 	}
-	ref, err := parse(image, a)
+	ref, err := parseReference(image, a)
 	if err != nil {
 		return err
 	}
@@ -49,13 +49,14 @@ func (c *Client) Complete(ctx context.Context, image string, deep bool, a Access
 	return nil
 }
 
+// checkLayer compares the size of a layer with its descriptor d. If deep is true, it also compares the content.
 func checkLayer(layer v1.Layer, d v1.Descriptor, deep bool) error {
 	size, err := layer.Size()
 	if err != nil {
 		return err
 	}
 	if size != d.Size {
-		return failf(ErrDigestMismatch, "it has %d bytes, and the manifest says %d", size, d.Size)
+		return errorf(ErrDigestMismatch, "it has %d bytes, and the manifest says %d", size, d.Size)
 	}
 	if !deep {
 		return nil

@@ -17,8 +17,9 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// walkDirectory visits the regular files below a directory in the order of their names. Hidden files and directories
-// are left out. Links are followed as long as they stay within the directory, as the files of a mounted ConfigMap do.
+// walkDirectory visits the regular files below a directory in the order of their names, without hidden files
+// and directories. It follows links that stay within the directory, because the files of a mounted ConfigMap
+// are such links.
 func walkDirectory(dir string, visit func(name string, size int64, content io.Reader) error) error {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,8 +45,9 @@ func walkDirectory(dir string, visit func(name string, size int64, content io.Re
 	})
 }
 
+// visitFile calls visit for a file. The error wraps ErrBadSource if the name is not a regular file, or a link to one.
 func visitFile(root *os.Root, name string, visit func(string, int64, io.Reader) error) error {
-	// To open a named pipe would wait for whoever writes to it.
+	// Stat comes first, because opening a named pipe would wait until another process writes to it.
 	info, err := root.Stat(name)
 	if err != nil {
 		return fmt.Errorf("stat file: %w", err)
@@ -61,21 +63,22 @@ func visitFile(root *os.Root, name string, visit func(string, int64, io.Reader) 
 	return visit(name, info.Size(), f)
 }
 
-// directoryHash is a hash of names and contents; it does not depend on times, owners or the order of reading.
+// directoryHash is a hash of names and contents. It does not depend on times, owners or the order of reading.
 type directoryHash struct {
 	hash hash.Hash
 }
 
 func newDirectoryHash() directoryHash { return directoryHash{sha256.New()} }
 
-// add hashes the content by itself first, so that no two lists of files look alike.
+// add adds the hash of a file's content, because the content itself could look like further files.
 func (h directoryHash) add(name string, content hash.Hash) {
 	h.hash.Write(fmt.Appendf(nil, "%x  %q\n", content.Sum(nil), name))
 }
 
 func (h directoryHash) String() string { return "sha256:" + hex.EncodeToString(h.hash.Sum(nil)) }
 
-func directoryDigest(dir string) (string, error) {
+// digestDirectory returns the digest of the files in a directory.
+func digestDirectory(dir string) (string, error) {
 	sum := newDirectoryHash()
 	err := walkDirectory(dir, func(name string, _ int64, content io.Reader) error {
 		file := sha256.New()
@@ -91,18 +94,21 @@ func directoryDigest(dir string) (string, error) {
 	return sum.String(), nil
 }
 
+// openDirectory returns the files of a directory. A walk fails with ErrDigestMismatch if they do not have the digest,
+// and with ErrTooLarge if they have more than limit bytes. An error of visit is returned only if the digest is right,
+// because wrong content can be its cause.
 func openDirectory(dir, digest string, limit int64) catalogs.Files {
 	return func(visit func(string, io.Reader) error) error {
 		sum := newDirectoryHash()
-		budget := &budget{left: limit}
-		var broken error
+		budget := &budget{remaining: limit}
+		var visitErr error
 		err := walkDirectory(dir, func(name string, _ int64, content io.Reader) error {
 			file := sha256.New()
-			hashed := io.TeeReader(budget.reader(content), file)
-			if broken == nil {
-				broken = visit(name, hashed)
+			hashed := io.TeeReader(budget.limitReader(content), file)
+			if visitErr == nil {
+				visitErr = visit(name, hashed)
 			}
-			// The rest counts for the digest even if the visitor did not want it.
+			// The digest needs the rest of the file, even if visit did not read it.
 			if _, err := io.Copy(io.Discard, hashed); err != nil {
 				return fmt.Errorf("read file %q: %w", name, err)
 			}
@@ -115,17 +121,17 @@ func openDirectory(dir, digest string, limit int64) catalogs.Files {
 		case sum.String() != digest:
 			return fmt.Errorf("%w: expected %s, but %s is %s", ErrDigestMismatch, digest, dir, sum)
 		default:
-			return broken
+			return visitErr
 		}
 	}
 }
 
-// budget bounds what is read of a whole catalog.
+// budget bounds the bytes that are read of a whole catalog.
 type budget struct {
-	left int64
+	remaining int64
 }
 
-func (b *budget) reader(r io.Reader) io.Reader { return budgetReader{r, b} }
+func (b *budget) limitReader(r io.Reader) io.Reader { return budgetReader{r, b} }
 
 type budgetReader struct {
 	io.Reader
@@ -134,9 +140,9 @@ type budgetReader struct {
 
 func (r budgetReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	r.budget.left -= int64(n)
-	if r.budget.left < 0 {
-		return 0, fmt.Errorf("%w: there is more of it than may be read", ErrTooLarge)
+	r.budget.remaining -= int64(n)
+	if r.budget.remaining < 0 {
+		return 0, fmt.Errorf("%w: it exceeds the limit for reading", ErrTooLarge)
 	}
 	return n, err
 }

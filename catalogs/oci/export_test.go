@@ -9,7 +9,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// ImageFiles is what reads layers, without a registry in between.
+// ImageFiles reads the layers of an image without a registry.
 func ImageFiles(img v1.Image, folder string, limit int64) catalogs.Files {
-	return imageFiles(img, folder, limit, catalogs.ErrNotCatalog)
+	return openImageFolder(img, folder, limit, catalogs.ErrNotCatalog)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// registryError is an error about a registry. Its text is ours alone: whoever names a registry may read the text, for
-// instance in the status of an OperatorCatalog, and may have named a host that he cannot reach himself. What that
-// host wrote, and where it redirected to, is the detail.
+// registryError is an error about a registry. Its text contains only words of this package. A user who names a
+// registry might be able to read the text, for instance in the status of an OperatorCatalog, and might have named a
+// host that the user cannot reach. So the response of the host, and the target of a redirect, are in detail only.
 type registryError struct {
 	kind   error
 	text   string
@@ -33,19 +33,20 @@ func (f *registryError) Error() string {
 	return f.kind.Error() + ": " + f.text
 }
 
-// Unwrap leaves the detail out, so that nobody tells it by accident.
+// Unwrap does not return the detail, so that the detail is not disclosed by accident.
 func (f *registryError) Unwrap() error { return f.kind }
 
-func failf(kind error, format string, args ...any) error {
+// errorf returns a registryError without a detail.
+func errorf(kind error, format string, args ...any) error {
 	return &registryError{kind: kind, text: fmt.Sprintf(format, args...)}
 }
 
-// maxDetail bounds what is kept of what others wrote.
+// maxDetail bounds the detail, in bytes.
 const maxDetail = 1024
 
-// Detail is what a registry, or the network on the way to it, said about an error of this package; at most 1,024 bytes,
-// and empty if there is nothing. It may hold what any host wrote that can be reached from here: it is for a log, or for
-// a person who runs this program himself, and never for an object that others read.
+// Detail returns the response of a registry, or the network error, that led to an error of this package: at most
+// 1,024 bytes, and empty if there is none. It can contain the output of any host that this process can reach. Use it
+// only in logs and for the user who runs this program, never in an object that other users can read.
 func Detail(err error) string {
 	var f *registryError
 	if !errors.As(err, &f) || f.detail == nil {
@@ -58,7 +59,7 @@ func Detail(err error) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// errorCodes are those that the OCI and Docker specifications have. Others are free text of whoever answers.
+// errorCodes are the codes of the OCI and Docker specifications. Other codes are free text of the responding host.
 var errorCodes = []transport.ErrorCode{
 	transport.BlobUnknownErrorCode, transport.BlobUploadInvalidErrorCode, transport.BlobUploadUnknownErrorCode,
 	transport.DigestInvalidErrorCode, transport.ManifestBlobUnknownErrorCode, transport.ManifestInvalidErrorCode,
@@ -68,32 +69,34 @@ var errorCodes = []transport.ErrorCode{
 	transport.TooManyRequestsErrorCode, transport.UnknownErrorCode, transport.UnavailableErrorCode,
 }
 
-// classify gives an error of the library or of the network its meaning, in words of ours.
+// classify converts an error of the library or of the network to an error of this package, whose text contains no
+// foreign text.
 func classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	var made *registryError
-	if errors.As(err, &made) {
-		return made // what the library and the network added to it is dropped
+	var own *registryError
+	if errors.As(err, &own) {
+		return own // drop the text that the library and the network added
 	}
 	var file *fs.PathError
 	if errors.As(err, &file) {
-		return err // of this machine, such as a full disk
+		return err // an error of the local file system, such as a full disk
 	}
-	for _, known := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, context.Canceled} {
-		if errors.Is(err, known) {
-			return &registryError{kind: known, detail: err}
+	for _, sentinel := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, context.Canceled} {
+		if errors.Is(err, sentinel) {
+			return &registryError{kind: sentinel, detail: err}
 		}
 	}
-	// On the loopback interface the library tries plain HTTP as well, and has two errors to tell.
+	// On the loopback interface the library also tries plain HTTP, and then returns two errors. The error of the
+	// certificate is the cause of the other.
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {
-		return &registryError{kind: ErrUntrusted, text: untrustedBecause(certificate), detail: err}
+		return &registryError{kind: ErrUntrusted, text: describeCertificateError(certificate), detail: err}
 	}
-	var answer *transport.Error
-	if errors.As(err, &answer) {
-		return &registryError{kind: kindOf(answer.StatusCode), text: describeAnswer(answer), detail: err}
+	var response *transport.Error
+	if errors.As(err, &response) {
+		return &registryError{kind: classifyStatus(response.StatusCode), text: describeResponse(response), detail: err}
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return &registryError{kind: ErrUnreachable, text: "it serves plain HTTP, and HTTPS was expected", detail: err}
@@ -101,7 +104,7 @@ func classify(err error) error {
 	return &registryError{kind: ErrUnreachable, text: "no answer, or none of a registry", detail: err}
 }
 
-func kindOf(status int) error {
+func classifyStatus(status int) error {
 	switch status {
 	case http.StatusNotFound:
 		return ErrNotFound
@@ -111,11 +114,12 @@ func kindOf(status int) error {
 	return ErrFailed
 }
 
-// describeAnswer has the status of an answer and the codes of it that the specifications know.
-func describeAnswer(answer *transport.Error) string {
-	text := strings.TrimSpace(fmt.Sprintf("status %d %s", answer.StatusCode, http.StatusText(answer.StatusCode)))
+// describeResponse returns the status of a response and its error codes, without codes that the specifications do
+// not have.
+func describeResponse(response *transport.Error) string {
+	text := strings.TrimSpace(fmt.Sprintf("status %d %s", response.StatusCode, http.StatusText(response.StatusCode)))
 	var codes []string
-	for _, d := range answer.Errors {
+	for _, d := range response.Errors {
 		if slices.Contains(errorCodes, d.Code) && !slices.Contains(codes, string(d.Code)) {
 			codes = append(codes, string(d.Code))
 		}
@@ -126,8 +130,9 @@ func describeAnswer(answer *transport.Error) string {
 	return text
 }
 
-// untrustedBecause does not tell for which names a certificate is.
-func untrustedBecause(err *tls.CertificateVerificationError) string {
+// describeCertificateError returns why a certificate is not trusted. It does not disclose for which names the
+// certificate is valid.
+func describeCertificateError(err *tls.CertificateVerificationError) string {
 	var (
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError

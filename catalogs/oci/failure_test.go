@@ -21,8 +21,8 @@ import (
 
 const secretText = "hunter2-of-an-internal-host"
 
-// TestErrorsTellNothingOfInternalHosts: whoever writes an OperatorCatalog chooses what the hub connects to, and reads
-// the errors in its status. They tell what kind of failure it was, and nothing that the other side wrote.
+// TestErrorsTellNothingOfInternalHosts: the author of an OperatorCatalog chooses the host to which the hub connects,
+// and can read the errors in its status. Errors must contain the kind of failure, and no text of the host.
 func TestErrorsTellNothingOfInternalHosts(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -75,8 +75,8 @@ func TestErrorsTellNothingOfInternalHosts(t *testing.T) {
 	}
 }
 
-// TestRedirectsTellNothing: a registry may send the hub to any host for a blob. Neither what is there nor its digest is
-// told.
+// TestRedirectsTellNothing: a registry can redirect the hub to any host for a blob. The error must not contain the
+// host's content or its digest.
 func TestRedirectsTellNothing(t *testing.T) {
 	internal := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, secretText)
@@ -109,7 +109,7 @@ func TestRedirectsTellNothing(t *testing.T) {
 	}
 }
 
-// TestDetail: what was said is there for a log, and not too much of it.
+// TestDetail checks that the response is available for a log, up to a limit.
 func TestDetail(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
@@ -127,7 +127,7 @@ func TestDetail(t *testing.T) {
 	}
 }
 
-// checkSilent fails if an error tells what the other side wrote.
+// checkSilent fails if an error contains the response of the host.
 func checkSilent(t *testing.T, err error, secrets ...string) {
 	t.Helper()
 	if err == nil {

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// ErrNotFolder says that an image is not one of plain files.
+// ErrNotFolder means that an image does not consist of plain files.
 var ErrNotFolder = errors.New("not an image of plain files")
 
-// PushFolder writes the files of a folder to a registry as an image of one layer, and returns its digest. Hidden files
-// are left out.
+// PushFolder writes the files of a folder to a registry as an image of one layer, and returns its digest. Hidden
+// files are left out.
 func (c *Client) PushFolder(ctx context.Context, dir, ref string, a Access) (string, error) {
 	digest, err := c.pushImage(ctx, dir, "", ref, nil, a)
 	if err != nil {
@@ -24,30 +24,30 @@ func (c *Client) PushFolder(ctx context.Context, dir, ref string, a Access) (str
 	return digest, nil
 }
 
-// Folder reads all files of the image with a digest, by their paths. Where the source asks for a signature and the
-// digest has none, nothing is fetched. A link, a device, or a path that leads out of the image is an error that wraps
-// ErrNotFolder; more than limit bytes, packed or unpacked, one that wraps ErrTooLarge. With a cache directory the files
-// are kept there, and read from there without the registry.
+// Folder reads all files of the image with a digest, by their paths. If the source requires a signature and the
+// digest has none, nothing is fetched. The error wraps ErrNotFolder if the image has a link, a device, or a path that
+// leads out of the image. It wraps ErrTooLarge if the image has more than limit bytes, packed or unpacked. If there
+// is a cache directory, the files are kept there, and read from there without the registry.
 func (c *Client) Folder(ctx context.Context, s Source, digest string, limit int64) (map[string][]byte, error) {
 	if err := c.Verify(ctx, s, digest); err != nil {
 		return nil, err
 	}
-	kept := strings.TrimSuffix(digest+"-"+s.Access.Key(), "-")
-	files, isCached := c.cached(kept)
+	cacheKey := strings.TrimSuffix(digest+"-"+s.Access.Key(), "-")
+	files, isCached := c.openCached(cacheKey)
 	if !isCached {
-		img, err := c.image(ctx, s.Image, digest, s.Access)
+		img, err := c.fetchImage(ctx, s.Image, digest, s.Access)
 		if err != nil {
 			return nil, err
 		}
-		config, err := configOf(img)
+		config, err := readConfig(img)
 		if err != nil {
 			return nil, err
 		}
-		files = c.caching(kept, exactImageFiles(img, config.RootFS.DiffIDs, limit, ErrNotFolder))
+		files = c.wrapWithCache(cacheKey, openExactImage(img, config.RootFS.DiffIDs, limit, ErrNotFolder))
 	}
 	out := map[string][]byte{}
 	err := files(func(name string, content io.Reader) error {
-		text, err := io.ReadAll(content) // Both sources bound it.
+		text, err := io.ReadAll(content) // openExactImage and the cache bound the size
 		out[name] = text
 		return err
 	})

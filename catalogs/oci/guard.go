@@ -8,18 +8,19 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/bellwether-dev/bellwether/outbound"
+	"github.com/bellwether-dev/bellwether/internal/outbound"
 )
 
-// credentialGuard sends no credentials over plain HTTP, except to this machine. Whoever
-// writes a source may set Insecure; the credentials are others'.
+// credentialGuard sends no credentials over plain HTTP, except to this machine. The author of a source can set
+// Insecure, but the credentials can belong to other users.
 type credentialGuard struct {
 	inner http.RoundTripper
 }
 
+// RoundTrip refuses a request with credentials over plain HTTP, except to this machine.
 func (g credentialGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme == "http" && req.Header.Get("Authorization") != "" && !isLoopback(req.URL.Hostname()) {
-		return nil, failf(ErrDenied, "there are credentials for the registry, and they are not sent over plain HTTP: "+
+		return nil, errorf(ErrDenied, "there are credentials for the registry, and they are not sent over plain HTTP: "+
 			"serve it by HTTPS, or remove its credentials")
 	}
 	return g.inner.RoundTrip(req)
@@ -30,11 +31,11 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// refuseMetadata keeps connections from the metadata service of a cloud: no registry is there, and a registry may
-// redirect to it.
+// refuseMetadata refuses connections to the metadata service of a cloud. That service is not a registry, but a
+// registry could redirect to it.
 func refuseMetadata(network, address string, c syscall.RawConn) error {
 	if err := outbound.RefuseMetadata(network, address, c); err != nil {
-		return failf(ErrDenied, "%s", err)
+		return errorf(ErrDenied, "%s", err)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ type always struct{}
 
 func (always) RoundTrip(*http.Request) (*http.Response, error) { return &http.Response{}, nil }
 
-// TestNoCredentialsOverPlainHTTP: not to the registry, and not where it redirects to or
-// has its tokens made.
+// TestNoCredentialsOverPlainHTTP checks that no credentials are sent to the registry, to the target of a redirect, or
+// to the server of its tokens.
 func TestNoCredentialsOverPlainHTTP(t *testing.T) {
 	for url, want := range map[string]error{
 		"http://registry.example.com/v2/": ErrDenied, "http://10.0.0.1:5000/v2/": ErrDenied,
@@ -42,7 +42,7 @@ func TestNoCredentialsOverPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestMetadataAddressesAreRefused: no registry is there, and one may redirect to it.
+// TestMetadataAddressesAreRefused: the metadata service is not a registry, but a registry can redirect to it.
 func TestMetadataAddressesAreRefused(t *testing.T) {
 	for address, want := range map[string]error{
 		"169.254.169.254:80": ErrDenied, "[::ffff:169.254.169.254]:80": ErrDenied, "[fe80::1%eth0]:443": ErrDenied,

@@ -27,10 +27,10 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
-// labels are those of a bundle image and of a catalog image at once.
+// labels are the labels of a bundle image and of a catalog image together.
 var labels = map[string]string{
 	"operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
 	"operators.operatorframework.io.bundle.manifests.v1": "manifests/",
@@ -39,7 +39,7 @@ var labels = map[string]string{
 	oci.ConfigsLabel: "/manifests",
 }
 
-// rawImage is an image of one layer that is what it is.
+// rawImage returns an image with one layer whose content is not checked.
 func rawImage(t testing.TB, layer []byte) v1.Image {
 	t.Helper()
 	img, err := mutate.AppendLayers(empty.Image, static.NewLayer(layer, types.OCILayer))
@@ -73,7 +73,7 @@ func archive(t testing.TB, headers ...*tar.Header) []byte {
 	return out.Bytes()
 }
 
-// zeros is a file without an end.
+// zeros is an endless file.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -102,7 +102,7 @@ func TestHostileImages(t *testing.T) {
 	}
 	tests := map[string]struct {
 		layer []byte
-		// bundle and catalog are the errors of reading it as either.
+		// bundle and catalog are the errors of reading the image as a bundle and as a catalog.
 		bundle, catalog error
 	}{
 		"a way out": {archive(t, good, &tar.Header{Name: "manifests/../../etc/cron.d/x"}), oci.ErrNotBundle,
@@ -156,7 +156,7 @@ func TestHostileImages(t *testing.T) {
 	}
 }
 
-// TestLargeConfigurations: nothing is read of a configuration that is larger than any image has.
+// TestLargeConfigurations checks that a configuration is not read if it is larger than the limit.
 func TestLargeConfigurations(t *testing.T) {
 	img, err := mutate.Config(rawImage(t, archive(t, &tar.Header{Name: "metadata/annotations.yaml"})), v1.Config{
 		Labels: map[string]string{"x": strings.Repeat("x", 5<<20), oci.ConfigsLabel: "/configs"}})
@@ -170,15 +170,15 @@ func TestLargeConfigurations(t *testing.T) {
 	_, _, asBundle := c.Bundle(t.Context(), image, oci.Access{})
 	_, asCatalog := summary(t.Context(), c, oci.Source{Image: image}, digest)
 	for what, err := range map[string]error{"a bundle": asBundle, "a catalog": asCatalog,
-		"an image": c.Complete(t.Context(), image, false, oci.Access{})} {
+		"an image": c.CheckComplete(t.Context(), image, false, oci.Access{})} {
 		if !errors.Is(err, oci.ErrTooLarge) || !strings.Contains(err.Error(), "configuration of the image") {
 			t.Errorf("as %s: %v", what, err)
 		}
 	}
 }
 
-// sparse is an archive of a few blocks with a file that claims a terabyte. It is of the oldest GNU format, which the
-// standard library reads and does not write.
+// sparse returns an archive of a few blocks with a file whose size is a terabyte. It has the oldest GNU format, which
+// the standard library can read but not write.
 func sparse(t *testing.T) []byte {
 	t.Helper()
 	block := archive(t, &tar.Header{Name: "manifests/x.yaml", Format: tar.FormatGNU, Size: 0})[:512]
@@ -194,7 +194,8 @@ func sparse(t *testing.T) []byte {
 	return append(block, make([]byte, 1024)...)
 }
 
-// Programs that write layers repeat folders, which means nothing, and files of a lower layer, which replaces those.
+// Programs that write layers repeat folders, which has no effect, and files of a lower layer, which replaces
+// these files.
 func TestRepeatedFolders(t *testing.T) {
 	folder := func() *tar.Header { return &tar.Header{Name: "manifests/", Typeflag: tar.TypeDir} }
 	lower := archive(t, folder(), &tar.Header{Name: "metadata/annotations.yaml"}, folder(),
@@ -247,8 +248,8 @@ func TestBundleFiles(t *testing.T) {
 	}
 }
 
-// TestInterruptedWritesAreNotUsed breaks off the download of a catalog at several points. The cache must hold nothing
-// of it.
+// TestInterruptedWritesAreNotUsed interrupts the download of a catalog at several points. The cache must not contain
+// any of it.
 func TestInterruptedWritesAreNotUsed(t *testing.T) {
 	r := newRegistry(t)
 	digest := push(t, catalogDir(t), r.image("v1"))

@@ -24,54 +24,57 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// ConfigsLabel names the folder of a catalog image that holds the catalog.
+// ConfigsLabel is the label of a catalog image with the path of the folder that contains the catalog.
 const ConfigsLabel = "operators.operatorframework.io.index.configs.v1"
 
+// openImage returns the files of the catalog image with a digest, from the cache or from the registry.
 func (c *Client) openImage(ctx context.Context, s Source, digest string) (catalogs.Files, error) {
 	if digest == "" {
 		return nil, fmt.Errorf("%w: open %s: a digest is needed", ErrBadSource, s)
 	}
-	kept := digest
+	cacheKey := digest
 	if login := s.Access.Key(); login != "" {
-		kept += "-" + login
+		cacheKey += "-" + login
 	}
-	if files, ok := c.cached(kept); ok {
+	if files, ok := c.openCached(cacheKey); ok {
 		return files, nil
 	}
-	img, err := c.image(ctx, s.Image, digest, s.Access)
+	img, err := c.fetchImage(ctx, s.Image, digest, s.Access)
 	if err != nil {
 		return nil, err
 	}
-	folder, err := label(img, ConfigsLabel)
+	folder, err := readLabel(img, ConfigsLabel)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", s, err)
 	}
 	if folder == "" {
 		return nil, fmt.Errorf("%w: image %s has no label %s", catalogs.ErrNotCatalog, s, ConfigsLabel)
 	}
-	files := imageFiles(img, folder, c.options.MaxBytes, catalogs.ErrNotCatalog)
-	return c.caching(kept, files), nil
+	files := openImageFolder(img, folder, c.options.MaxBytes, catalogs.ErrNotCatalog)
+	return c.wrapWithCache(cacheKey, files), nil
 }
 
-func label(img v1.Image, name string) (string, error) {
-	config, err := configOf(img)
+func readLabel(img v1.Image, name string) (string, error) {
+	config, err := readConfig(img)
 	if err != nil {
 		return "", err
 	}
 	return config.Config.Labels[name], nil
 }
 
-// maxConfig is more than the configuration of any image has. It is read as a whole.
+// maxConfig bounds the configuration of an image, which is read as a whole, in bytes. The configurations of real
+// images are far smaller.
 const maxConfig = 4 << 20
 
-func configOf(img v1.Image) (*v1.ConfigFile, error) {
+// readConfig returns the configuration of an image, whose size is bounded.
+func readConfig(img v1.Image) (*v1.ConfigFile, error) {
 	manifest, err := img.Manifest()
 	if err != nil {
 		return nil, fmt.Errorf("fetch image manifest: %w", classify(err))
 	}
-	if size := manifest.Config.Size; size < 0 || size > maxConfig { // a negative one reads without end
-		return nil, fmt.Errorf("%w: the configuration of the image has %d bytes, and may have %d", ErrTooLarge, size,
-			maxConfig)
+	if size := manifest.Config.Size; size < 0 || size > maxConfig { // a negative size would read without limit
+		return nil, fmt.Errorf("%w: the configuration of the image has %d bytes, and may have at most %d", ErrTooLarge,
+			size, maxConfig)
 	}
 	config, err := img.ConfigFile()
 	if err != nil {
@@ -80,10 +83,10 @@ func configOf(img v1.Image) (*v1.ConfigFile, error) {
 	return config, nil
 }
 
-// imageFiles are the files in one folder of an image. A file in an upper layer hides one of the same name below, and a
-// whiteout hides what it names; so layers are read from the top. wrong is the error for an image that holds what no
-// image of its kind holds.
-func imageFiles(img v1.Image, folder string, limit int64, wrong error) catalogs.Files {
+// openImageFolder returns the files in one folder of an image. A file in an upper layer hides a file of the same name
+// in lower layers, and a whiteout hides the path that it names. So layers are read from the top. Errors wrap
+// invalidErr if the image contains something that an image of its kind must not contain.
+func openImageFolder(img v1.Image, folder string, limit int64, invalidErr error) catalogs.Files {
 	return func(visit func(string, io.Reader) error) error {
 		layers, err := img.Layers()
 		if err != nil {
@@ -91,70 +94,71 @@ func imageFiles(img v1.Image, folder string, limit int64, wrong error) catalogs.
 		}
 		slices.Reverse(layers)
 		u := &union{
-			folder: clean(folder), wrong: wrong, hidden: map[string]bool{}, visit: visit,
-			limit: limit, budget: &budget{left: limit},
+			folder: cleanPath(folder), invalidErr: invalidErr, hidden: map[string]bool{}, visit: visit,
+			limit: limit, budget: &budget{remaining: limit},
 		}
 		for _, l := range layers {
-			if err := u.layer(l); err != nil {
+			if err := u.readLayer(l); err != nil {
 				return err
 			}
 		}
-		return u.broken
+		return u.visitErr
 	}
 }
 
-// exactImageFiles are all files of an image, also those whose names begin with a dot. It refuses what some
-// program could unpack in another way: links and devices, also where an upper layer hides them, since a file can be
-// written through a link; a name and its whiteout in one layer; attributes of an overlay file system; and layers that
-// are not those of the configuration, by which runtimes know what they have unpacked already.
-func exactImageFiles(img v1.Image, diffIDs []v1.Hash, limit int64, wrong error) catalogs.Files {
+// openExactImage returns all files of an image, including hidden files. Errors wrap invalidErr if programs could
+// unpack the image in different ways: if it has links or devices (even hidden ones, because a file can be written
+// through a link), a name and its whiteout in one layer, or attributes of an overlay file system, or if its layers
+// differ from the layers in its configuration, because runtimes use the configuration to find layers that they have
+// already unpacked.
+func openExactImage(img v1.Image, diffIDs []v1.Hash, limit int64, invalidErr error) catalogs.Files {
 	return func(visit func(string, io.Reader) error) error {
 		layers, err := img.Layers()
 		if err != nil {
 			return fmt.Errorf("list layers: %w", classify(err))
 		}
 		if len(layers) != len(diffIDs) {
-			return fmt.Errorf("%w: it has %d layers, but its configuration names %d", wrong, len(layers),
+			return fmt.Errorf("%w: it has %d layers, but its configuration names %d", invalidErr, len(layers),
 				len(diffIDs))
 		}
 		u := &union{
-			exact: true, wrong: wrong, hidden: map[string]bool{}, visit: visit, limit: limit,
-			budget: &budget{left: limit},
+			exact: true, invalidErr: invalidErr, hidden: map[string]bool{}, visit: visit, limit: limit,
+			budget: &budget{remaining: limit},
 		}
 		for i, l := range slices.Backward(layers) {
 			u.diffID = diffIDs[i]
-			if err := u.layer(l); err != nil {
+			if err := u.readLayer(l); err != nil {
 				return err
 			}
 		}
-		return u.broken
+		return u.visitErr
 	}
 }
 
-// union is what the layers above the present one amount to.
+// union is the state of reading an image layer by layer, from the top.
 type union struct {
-	folder string
-	wrong  error
-	// exact says that there is no second way to read the image, and diffID is the digest of the present layer's archive
-	// then; see exactImageFiles.
+	folder     string
+	invalidErr error
+	// exact makes the checks of openExactImage. diffID is then the digest of the present layer's archive.
 	exact  bool
 	diffID v1.Hash
-	// hidden are files and folders that upper layers replaced or removed.
+	// hidden are the files and folders that upper layers replaced or removed.
 	hidden map[string]bool
 	visit  func(string, io.Reader) error
 	limit  int64
 	budget *budget
-	// layerNames are the names in the layer that is being read, and whether each of them is a folder's.
+	// layerNames are the names in the present layer; the value is true for folders.
 	layerNames map[string]bool
-	// files and content count what was met so far.
+	// files and content count the entries, and their bytes, of the layers that were read.
 	files   int
 	content int64
-	// broken is the visitor's error. Reading goes on to the end of the layer, for its digest decides whether the error
-	// is the content's or the transfer's.
-	broken error
+	// visitErr is the first error of visit. Reading continues to the end of the layer, because only its digest shows
+	// whether the content or the transfer is wrong.
+	visitErr error
 }
 
-func (u *union) layer(l v1.Layer) error {
+// readLayer reads a layer, and verifies its size and digest.
+func (u *union) readLayer(l v1.Layer) error {
 	digest, err := l.Digest()
 	if err != nil {
 		return fmt.Errorf("read layer digest: %w", classify(err))
@@ -173,7 +177,7 @@ func (u *union) layer(l v1.Layer) error {
 	verified := &verifiedBody{ReadCloser: blob, verifier: newVerifier(digest, size)}
 	defer func() { _ = verified.Close() }()
 
-	readErr := u.archive(verified)
+	readErr := u.readArchive(verified)
 	if _, err := io.Copy(io.Discard, verified); err != nil {
 		return fmt.Errorf("fetch layer %s: %w", digest, classify(err))
 	}
@@ -183,13 +187,14 @@ func (u *union) layer(l v1.Layer) error {
 	return nil
 }
 
-func (u *union) archive(blob io.Reader) error {
+// readArchive visits the files in the archive of a layer, and records the paths that the layer hides.
+func (u *union) readArchive(blob io.Reader) error {
 	plain, closePlain, err := decompress(blob)
 	if err != nil {
-		return u.archiveError(err)
+		return u.wrapArchiveError(err)
 	}
 	defer closePlain()
-	plain = u.budget.reader(plain)
+	plain = u.budget.limitReader(plain)
 	content := sha256.New()
 	if u.exact {
 		plain = io.TeeReader(plain, content)
@@ -203,42 +208,43 @@ func (u *union) archive(blob io.Reader) error {
 			break
 		}
 		if err != nil {
-			return u.archiveError(err)
+			return u.wrapArchiveError(err)
 		}
-		if err := u.entry(header, archive, &removed); err != nil {
+		if err := u.readEntry(header, archive, &removed); err != nil {
 			return err
 		}
 	}
 	if err := u.checkContent(plain, content); err != nil {
 		return err
 	}
-	// A whiteout hides what is below its own layer.
+	// A whiteout hides paths of lower layers only.
 	for _, name := range removed {
 		u.hidden[name] = true
 	}
 	return nil
 }
 
-// checkContent reads a layer to its end, and compares what was read with the image's configuration.
+// checkContent reads a layer to its end, and compares the digest of its content with the image's configuration. It does
+// nothing if u.exact is false.
 func (u *union) checkContent(rest io.Reader, content hash.Hash) error {
 	if !u.exact {
 		return nil
 	}
 	if _, err := io.Copy(io.Discard, rest); err != nil {
-		return u.archiveError(err)
+		return u.wrapArchiveError(err)
 	}
 	if got := hex.EncodeToString(content.Sum(nil)); got != u.diffID.Hex {
-		return fmt.Errorf("%w: the layer's content is sha256:%s, but the image's configuration names %s", u.wrong, got,
-			u.diffID)
+		return fmt.Errorf("%w: the layer's content is sha256:%s, but the image's configuration names %s",
+			u.invalidErr, got, u.diffID)
 	}
 	return nil
 }
 
-func (u *union) archiveError(err error) error {
+func (u *union) wrapArchiveError(err error) error {
 	if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrDigestMismatch) {
 		return err
 	}
-	return fmt.Errorf("%w: read archive: %w", u.wrong, err)
+	return fmt.Errorf("%w: read archive: %w", u.invalidErr, err)
 }
 
 // maxFiles bounds the entries of all layers of an image.
@@ -249,11 +255,14 @@ const (
 	opaqueWhiteout = ".wh..wh..opq"
 )
 
-func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) error {
+// readEntry visits the file of an archive's entry, unless it is hidden or outside the folder. It adds to removed the
+// paths that a whiteout removes.
+func (u *union) readEntry(header *tar.Header, content io.Reader, removed *[]string) error {
 	if slices.Contains(strings.Split(header.Name, "/"), "..") {
-		return fmt.Errorf("%w: the archive has a file %q", u.wrong, header.Name)
+		return fmt.Errorf("%w: the archive has a file %q", u.invalidErr, header.Name)
 	}
-	// A sparse file says how large it is, and takes no room in the archive.
+	// The budget does not bound the size of a sparse file, which takes no space in the archive. A sum that overflows is
+	// negative.
 	u.files, u.content = u.files+1, u.content+header.Size
 	if u.files > maxFiles || u.content > u.limit || u.content < 0 {
 		return fmt.Errorf("%w: %d files and %d bytes of content, and there is more", ErrTooLarge, u.files, u.content)
@@ -261,80 +270,84 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	if err := u.checkExact(header); err != nil {
 		return err
 	}
-	name := clean(header.Name)
+	name := cleanPath(header.Name)
 	dir, base := path.Split(name)
 	dir = strings.TrimSuffix(dir, "/")
 	if strings.HasPrefix(base, whiteout) {
-		return u.remove(dir, base, removed)
+		return u.recordWhiteout(dir, base, removed)
 	}
-	relative, inside := strings.CutPrefix(name, u.folder+"/")
+	relative, isInside := strings.CutPrefix(name, u.folder+"/")
 	if u.folder == "" {
-		relative, inside = name, name != ""
+		relative, isInside = name, name != ""
 	}
-	if !inside {
+	if !isInside {
 		return nil
 	}
-	if err := u.unique(name, header.Typeflag == tar.TypeDir); err != nil {
+	isFolder := header.Typeflag == tar.TypeDir
+	if err := u.checkUnique(name, isFolder); err != nil {
 		return err
 	}
-	if header.Typeflag == tar.TypeDir || !u.exact && strings.HasPrefix(base, ".") || u.isHidden(name) {
+	isDotFile := strings.HasPrefix(base, ".")
+	isIgnored := isDotFile && !u.exact
+	if isFolder || isIgnored || u.isHidden(name) {
 		return nil
 	}
 	u.hidden[name] = true
 	if header.Typeflag != tar.TypeReg {
-		return fmt.Errorf("%w: %s is a link or a device, only files are read", u.wrong, name)
+		return fmt.Errorf("%w: %s is a link or a device, only files are read", u.invalidErr, name)
 	}
-	if u.broken == nil {
-		u.broken = u.visit(relative, content)
+	if u.visitErr == nil {
+		u.visitErr = u.visit(relative, content)
 	}
 	return nil
 }
 
-// remove notes what a whiteout removes.
-func (u *union) remove(dir, base string, removed *[]string) error {
+// recordWhiteout adds the path that a whiteout removes to removed.
+func (u *union) recordWhiteout(dir, base string, removed *[]string) error {
 	if base == opaqueWhiteout {
 		*removed = append(*removed, dir)
 		return nil
 	}
-	gone := path.Join(dir, strings.TrimPrefix(base, whiteout))
-	*removed = append(*removed, gone)
-	if u.exact {
-		return u.unique(gone, false)
+	removedName := path.Join(dir, strings.TrimPrefix(base, whiteout))
+	*removed = append(*removed, removedName)
+	if u.exact { // a layer must not have a name and its whiteout
+		return u.checkUnique(removedName, false)
 	}
 	return nil
 }
 
+// checkExact returns an error if an entry could be unpacked in different ways, unless u.exact is false.
 func (u *union) checkExact(header *tar.Header) error {
 	if !u.exact {
 		return nil
 	}
 	if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
-		return fmt.Errorf("%w: %s is a link or a device, only files are read", u.wrong, clean(header.Name))
+		return fmt.Errorf("%w: %s is a link or a device, only files are read", u.invalidErr, cleanPath(header.Name))
 	}
 	for record := range header.PAXRecords {
 		if strings.Contains(record, "overlay.") {
-			return fmt.Errorf("%w: %s has the attribute %s", u.wrong, clean(header.Name), record)
+			return fmt.Errorf("%w: %s has the attribute %s", u.invalidErr, cleanPath(header.Name), record)
 		}
 	}
 	return nil
 }
 
-// unique refuses a name that the layer has already. Programs differ in which of the two entries they take, so that what
-// is checked here could be something else than what is installed. Only folders are repeated by ordinary programs.
-func (u *union) unique(name string, isFolder bool) error {
-	if wasFolder, again := u.layerNames[name]; again && (!wasFolder || !isFolder) {
-		return fmt.Errorf("%w: a layer has more than one entry %s", u.wrong, name)
+// checkUnique refuses a name that the layer already has. Programs differ in which of two entries they use, so that
+// the installed file could differ from the checked file. Ordinary programs repeat only folders.
+func (u *union) checkUnique(name string, isFolder bool) error {
+	if otherIsFolder, exists := u.layerNames[name]; exists && (!otherIsFolder || !isFolder) {
+		return fmt.Errorf("%w: a layer has more than one entry %s", u.invalidErr, name)
 	}
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
-		if wasFolder, again := u.layerNames[parent]; again && !wasFolder {
-			return fmt.Errorf("%w: a layer has %s as a file and as a folder", u.wrong, parent)
+		if parentIsFolder, exists := u.layerNames[parent]; exists && !parentIsFolder {
+			return fmt.Errorf("%w: a layer has %s as a file and as a folder", u.invalidErr, parent)
 		}
 	}
 	u.layerNames[name] = isFolder
 	return nil
 }
 
-// isHidden reports whether the file or a folder it is in was replaced or removed further up.
+// isHidden reports whether an upper layer replaced or removed the file or one of its parent folders.
 func (u *union) isHidden(name string) bool {
 	for ; name != "." && name != ""; name = path.Dir(name) {
 		if u.hidden[name] {
@@ -344,11 +357,12 @@ func (u *union) isHidden(name string) bool {
 	return false
 }
 
-func clean(name string) string {
+func cleanPath(name string) string {
 	return strings.TrimPrefix(path.Clean("/"+name), "/")
 }
 
-// decompress looks at the content rather than at the media type: registries and build tools disagree about those.
+// decompress returns the decompressed content and a function that closes it. It detects the format by the content,
+// because registries and build tools disagree about media types.
 func decompress(r io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReader(r)
 	magic, err := buffered.Peek(4)

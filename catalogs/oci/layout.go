@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// BundleImage is the image of a registry+v1 bundle directory, as PushBundle pushes it: one layer, the annotations as
-// labels, and nothing that depends on when and where it is made. The directory must not change while the image is in
-// use.
+// BundleImage returns the image of a registry+v1 bundle directory that PushBundle pushes: one layer, and the
+// annotations as labels. It does not depend on the time and place of its creation. The directory must not change
+// while the image is in use.
 func BundleImage(dir string) (v1.Image, error) {
-	labels, err := bundleDirectory(dir)
+	labels, err := readDirectoryLabels(dir)
 	if err != nil {
 		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
 	}
@@ -24,20 +24,20 @@ func BundleImage(dir string) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
 	}
-	// What would be refused when it is read is not made.
-	if _, err := unpackFiles(img, walkHere); err != nil {
+	// An image that readers would refuse must not be made.
+	if _, err := unpackFiles(img, walkLocalImage); err != nil {
 		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
 	}
 	return img, nil
 }
 
-// LayoutMark is the file by which an OCI layout is known.
+// LayoutMark is the file that identifies an OCI layout.
 const LayoutMark = "oci-layout"
 
-// WriteLayout writes an image into an empty directory as an OCI image layout, and returns its digest. A tag, where
-// there is one, becomes the annotation org.opencontainers.image.ref.name.
+// WriteLayout writes an image to an empty directory as an OCI image layout, and returns its digest. A tag, if not
+// empty, becomes the annotation org.opencontainers.image.ref.name.
 func WriteLayout(dir string, img v1.Image, tag string) (string, error) {
-	to, err := layout.Write(dir, empty.Index)
+	target, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return "", fmt.Errorf("write OCI layout: %w", err)
 	}
@@ -45,7 +45,7 @@ func WriteLayout(dir string, img v1.Image, tag string) (string, error) {
 	if tag != "" {
 		options = append(options, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag}))
 	}
-	if err := to.AppendImage(img, options...); err != nil {
+	if err := target.AppendImage(img, options...); err != nil {
 		return "", fmt.Errorf("write OCI layout: %w", err)
 	}
 	digest, err := img.Digest()
@@ -55,9 +55,9 @@ func WriteLayout(dir string, img v1.Image, tag string) (string, error) {
 	return digest.String(), nil
 }
 
-// Labels reads the labels of an image: those of a bundle's are its annotations.
+// Labels returns the labels of an image. The labels of a bundle image are its annotations.
 func (c *Client) Labels(ctx context.Context, image string, a Access) (map[string]string, error) {
-	img, err := c.image(ctx, image, "", a)
+	img, err := c.fetchImage(ctx, image, "", a)
 	if err != nil {
 		return nil, fmt.Errorf("read labels: %w", err)
 	}

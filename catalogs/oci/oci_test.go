@@ -39,13 +39,13 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-// fakeRegistry is a registry in memory whose requests can be looked at and tampered with.
+// fakeRegistry is a registry in memory whose requests can be inspected and changed.
 type fakeRegistry struct {
 	host string
 
 	mu       sync.Mutex
 	requests []string
-	// tamper may answer a request itself; it then returns true.
+	// tamper can answer a request itself; it then returns true.
 	tamper func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -75,7 +75,7 @@ func (f *fakeRegistry) onRequest(tamper func(http.ResponseWriter, *http.Request)
 
 func (f *fakeRegistry) image(tag string) string { return f.host + "/team/catalog:" + tag }
 
-// catalogDir is a directory with a catalog of two packages.
+// catalogDir returns a directory with a catalog of two packages.
 func catalogDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -211,7 +211,7 @@ func TestWrongContent(t *testing.T) {
 	r, dir := newRegistry(t), catalogDir(t)
 	digest := push(t, dir, r.image("v1"))
 	zeros := "sha256:" + strings.Repeat("0", 64)
-	// flip changes one byte in the middle of answers to requests for a kind of thing.
+	// flip changes one byte in the middle of responses whose path contains kind.
 	flip := func(kind string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, req *http.Request) bool {
 			if req.Method != http.MethodGet || !strings.Contains(req.URL.Path, kind) {
@@ -273,7 +273,7 @@ func TestWrongContent(t *testing.T) {
 	}
 }
 
-// flipAll lets a tampered exchange go on untampered.
+// flipAll does not change any response.
 func flipAll(http.ResponseWriter, *http.Request) bool { return false }
 
 func TestNotACatalogImage(t *testing.T) {
@@ -373,7 +373,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A certificate that is not trusted is another problem than a registry that is down, and has another remedy.
+// A certificate that is not trusted is a different problem from an unreachable registry, and has another remedy.
 func TestUntrustedCertificate(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -432,7 +432,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestPullSecretsRunNoPrograms: others write them, and a Docker configuration may name programs to run.
+// TestPullSecretsRunNoPrograms: other users write pull secrets, and a Docker configuration can name programs to run.
 func TestPullSecretsRunNoPrograms(t *testing.T) {
 	folder := t.TempDir()
 	ran := filepath.Join(folder, "ran")

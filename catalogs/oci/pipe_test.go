@@ -12,7 +12,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-// To open a named pipe waits for somebody who writes to it, for ever.
+// Opening a named pipe waits forever for another process that writes to it.
 func TestNamedPipesAreRefused(t *testing.T) {
 	dir := catalogDir(t)
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600); err != nil {

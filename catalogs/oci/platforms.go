@@ -12,11 +12,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Platforms returns what an image was built for, as "os/architecture", sorted
-// and each once. It reads the image's index, or the configuration of an image
-// that has none, and no layers. Errors do not name the image.
+// Platforms returns the platforms of an image as "os/architecture", sorted and without duplicates. It reads the
+// image's index, or the configuration of an image without an index, and no layers. Errors do not name the image.
 func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]string, error) {
-	ref, err := parse(image, a)
+	ref, err := parseReference(image, a)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +28,7 @@ func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]strin
 		return nil, fmt.Errorf("query registry: %w", classify(err))
 	}
 	if !found.MediaType.IsIndex() {
-		return onePlatform(found)
+		return readPlatform(found)
 	}
 	_, manifest, err := readIndex(found)
 	if err != nil {
@@ -37,7 +36,7 @@ func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]strin
 	}
 	var out []string
 	for _, m := range manifest.Manifests {
-		// Attestations are listed among the images, for a platform that is called unknown.
+		// An index also lists attestations, with the platform unknown.
 		if m.Platform != nil && m.Platform.OS != "unknown" {
 			out = append(out, m.Platform.OS+"/"+m.Platform.Architecture)
 		}
@@ -46,7 +45,7 @@ func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]strin
 	return slices.Compact(out), nil
 }
 
-// readIndex reads what a descriptor of an index lists.
+// readIndex returns the index of a descriptor and the index's manifest.
 func readIndex(found *remote.Descriptor) (v1.ImageIndex, *v1.IndexManifest, error) {
 	index, err := found.ImageIndex()
 	if err != nil {
@@ -59,12 +58,12 @@ func readIndex(found *remote.Descriptor) (v1.ImageIndex, *v1.IndexManifest, erro
 	return index, manifest, nil
 }
 
-func onePlatform(found *remote.Descriptor) ([]string, error) {
+func readPlatform(found *remote.Descriptor) ([]string, error) {
 	img, err := found.Image()
 	if err != nil {
 		return nil, fmt.Errorf("read the image: %w", classify(err))
 	}
-	config, err := configOf(img)
+	config, err := readConfig(img)
 	if err != nil {
 		return nil, err
 	}

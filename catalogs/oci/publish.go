@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// ErrMoved says that a tag holds something else than it was expected to hold.
+// ErrMoved means that a tag does not have the expected digest.
 var ErrMoved = errors.New("the tag has moved")
 
-// CatalogImage builds the image of the catalog in a directory, which must hold a valid one. It reads the directory
-// again when it is pushed; a directory that changed in between makes the push fail.
+// CatalogImage returns the image of the catalog in a directory. The catalog must be valid. The directory is read
+// again when the image is pushed; if it changed in between, the push fails.
 func (c *Client) CatalogImage(dir string) (v1.Image, error) {
-	if err := validate(dir, c.options.MaxBytes); err != nil {
+	if err := validateCatalog(dir, c.options.MaxBytes); err != nil {
 		return nil, fmt.Errorf("make image of catalog %s: %w", dir, err)
 	}
 	img, err := newImage(dir, "configs", map[string]string{ConfigsLabel: "/configs"})
@@ -30,7 +30,7 @@ func (c *Client) CatalogImage(dir string) (v1.Image, error) {
 	return img, nil
 }
 
-// PushImage writes an image to a repository by its digest, and moves no tag. It returns the reference by digest.
+// PushImage writes an image to a repository by its digest, without a tag. It returns the reference by digest.
 func (c *Client) PushImage(ctx context.Context, img v1.Image, repository string, a Access) (string, error) {
 	target, err := parseRepository(repository, a)
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *Client) PushImage(ctx context.Context, img v1.Image, repository string,
 	return ref.String(), nil
 }
 
-// PushIndex writes an index, with all of its images, to a repository by its digest, and moves no tag. It returns the
-// reference by digest. What is there already is not sent again.
+// PushIndex writes an index, with all of its images, to a repository by its digest, without a tag. It returns the
+// reference by digest. Content that the repository already has is not sent again.
 func (c *Client) PushIndex(ctx context.Context, index v1.ImageIndex, repository string, a Access) (string, error) {
 	target, err := parseRepository(repository, a)
 	if err != nil {
@@ -73,10 +73,10 @@ func (c *Client) PushIndex(ctx context.Context, index v1.ImageIndex, repository 
 	return ref.String(), nil
 }
 
-// Pull returns an image for a platform. Its layers are fetched, and verified, when they are read. An image that
-// is only for others is an error.
+// Pull returns an image for a platform. Its layers are fetched and verified when they are read. The error wraps
+// ErrNotFound if the image is only for other platforms.
 func (c *Client) Pull(ctx context.Context, image string, platform v1.Platform, a Access) (v1.Image, error) {
-	ref, err := parse(image, a)
+	ref, err := parseReference(image, a)
 	if err != nil {
 		return nil, err
 	}
@@ -98,52 +98,52 @@ func (c *Client) Pull(ctx context.Context, image string, platform v1.Platform, a
 	return img, nil
 }
 
-// Copy writes an image, or an index with all of its images, to another repository by its digest. The source is a
-// reference by digest. What is there already is not sent again.
+// Copy writes an image, or an index with all of its images, to another repository by its digest. from is a reference
+// by digest. Content that the repository already has is not sent again. It returns the new reference by digest.
 func (c *Client) Copy(ctx context.Context, from, repository string, source, target Access) (string, error) {
 	ref, err := parseDigest(from, source)
 	if err != nil {
 		return "", err
 	}
-	to, err := parseRepository(repository, target)
+	targetRepository, err := parseRepository(repository, target)
 	if err != nil {
 		return "", err
 	}
-	read, err := c.remoteOptions(ctx, source)
+	sourceOptions, err := c.remoteOptions(ctx, source)
 	if err != nil {
 		return "", err
 	}
-	write, err := c.remoteOptions(ctx, target)
+	targetOptions, err := c.remoteOptions(ctx, target)
 	if err != nil {
 		return "", err
 	}
-	copied := to.Digest(ref.DigestStr())
-	if _, err := remote.Head(copied, write...); err == nil {
+	copied := targetRepository.Digest(ref.DigestStr())
+	if _, err := remote.Head(copied, targetOptions...); err == nil {
 		return copied.String(), nil
 	}
-	got, err := remote.Get(ref, read...)
+	got, err := remote.Get(ref, sourceOptions...)
 	if err != nil {
 		return "", fmt.Errorf("copy %s: %w", ref, classify(err))
 	}
-	if err := remote.Push(copied, got, write...); err != nil {
-		return "", fmt.Errorf("copy %s to %s: %w", ref, to, classify(err))
+	if err := remote.Push(copied, got, targetOptions...); err != nil {
+		return "", fmt.Errorf("copy %s to %s: %w", ref, targetRepository, classify(err))
 	}
 	return copied.String(), nil
 }
 
-// Keep gives an image, named by digest, a tag of its own: kind, a dash, and the start of the digest. Many registries
-// remove what no tag holds, and clusters stay with a digest long after the tag that they follow has moved on.
-func (c *Client) Keep(ctx context.Context, image, kind string, a Access) error {
+// AddKeepTag adds a tag to an image that is named by digest: kind, a dash, and the start of the digest. Many registries
+// remove images without a tag, and clusters keep using a digest long after the tag that they follow was moved.
+func (c *Client) AddKeepTag(ctx context.Context, image, kind string, a Access) error {
 	ref, err := parseDigest(image, a)
 	if err != nil {
 		return err
 	}
 	tag := ref.Context().Tag(kind + "-" + strings.TrimPrefix(ref.DigestStr(), "sha256:")[:16])
-	held, err := c.held(ctx, tag, a)
+	current, err := c.resolveTag(ctx, tag, a)
 	if err != nil {
 		return fmt.Errorf("keep %s: %w", ref, err)
 	}
-	if held == ref.DigestStr() {
+	if current == ref.DigestStr() {
 		return nil
 	}
 	options, err := c.remoteOptions(ctx, a)
@@ -160,24 +160,25 @@ func (c *Client) Keep(ctx context.Context, image, kind string, a Access) error {
 	return nil
 }
 
-// Exists returns nil if the registry has the image; the error wraps ErrNotFound if it has not.
+// Exists returns nil if the registry has the image; the error wraps ErrNotFound if it does not.
 func (c *Client) Exists(ctx context.Context, image string, a Access) error {
-	ref, err := parse(image, a)
+	ref, err := parseReference(image, a)
 	if err != nil {
 		return err
 	}
-	if _, err := c.head(ctx, ref, a); err != nil {
+	if _, err := c.resolveReference(ctx, ref, a); err != nil {
 		return fmt.Errorf("find %s: %w", ref, err)
 	}
 	return nil
 }
 
-// MoveTag makes a tag hold an image that is in the tag's repository already, if the tag still holds what is expected: a
-// digest, or nothing if that is empty. The error wraps ErrMoved if it holds something else, before or after.
+// MoveTag moves a tag to an image in the same repository, if the tag still has the digest expected, or does not
+// exist if expected is empty. It changes nothing if the tag already has the new digest. The error wraps ErrMoved if
+// the tag has another digest, before or after the move.
 //
-// Registries have no way to compare and set, so two who move a tag within the same few milliseconds may both succeed.
-// The later one wins, and both leave a whole image behind.
-func (c *Client) MoveTag(ctx context.Context, tag, digest, expect string, a Access) error {
+// Registries cannot compare and set a tag. If two processes move a tag within the same few milliseconds, both can
+// succeed. The later one wins, and both leave a complete image behind.
+func (c *Client) MoveTag(ctx context.Context, tag, digest, expected string, a Access) error {
 	target, err := parseTag(tag, a)
 	if err != nil {
 		return err
@@ -190,52 +191,54 @@ func (c *Client) MoveTag(ctx context.Context, tag, digest, expect string, a Acce
 	if err != nil {
 		return fmt.Errorf("move tag %s: %w", target, classify(err))
 	}
-	held, err := c.held(ctx, target, a)
+	current, err := c.resolveTag(ctx, target, a)
 	switch {
 	case err != nil:
 		return fmt.Errorf("move tag %s: %w", target, err)
-	case held == digest:
+	case current == digest:
 		return nil
-	case held != expect:
-		return fmt.Errorf("move tag %s: %w: it holds %s, expected was %s", target, ErrMoved, orNothing(held),
-			orNothing(expect))
+	case current != expected:
+		return fmt.Errorf("move tag %s: %w: it holds %s, expected was %s", target, ErrMoved, formatDigest(current),
+			formatDigest(expected))
 	}
 	if err := remote.Tag(target, image, options...); err != nil {
 		return fmt.Errorf("move tag %s: %w", target, classify(err))
 	}
-	held, err = c.held(ctx, target, a)
+	current, err = c.resolveTag(ctx, target, a)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look at tag %s again: %w", target, err)
-	case held != digest:
+	case current != digest:
 		return fmt.Errorf("move tag %s: %w: it was moved to %s at the same time", target, ErrMoved,
-			orNothing(held))
+			formatDigest(current))
 	}
 	return nil
 }
 
-// Held returns the digest that a tag holds; empty if there is no such tag.
-func (c *Client) Held(ctx context.Context, tag string, a Access) (string, error) {
+// TagDigest returns the digest of a tag; empty if the tag does not exist.
+func (c *Client) TagDigest(ctx context.Context, tag string, a Access) (string, error) {
 	target, err := parseTag(tag, a)
 	if err != nil {
 		return "", err
 	}
-	held, err := c.held(ctx, target, a)
+	digest, err := c.resolveTag(ctx, target, a)
 	if err != nil {
 		return "", fmt.Errorf("resolve %s: %w", target, err)
 	}
-	return held, nil
+	return digest, nil
 }
 
-func (c *Client) held(ctx context.Context, tag name.Reference, a Access) (string, error) {
-	digest, err := c.head(ctx, tag, a)
+// resolveTag returns the digest of a tag; empty if the tag does not exist.
+func (c *Client) resolveTag(ctx context.Context, tag name.Reference, a Access) (string, error) {
+	digest, err := c.resolveReference(ctx, tag, a)
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}
 	return digest, err
 }
 
-func orNothing(digest string) string {
+// formatDigest returns the digest for messages, or "nothing" if it is empty.
+func formatDigest(digest string) string {
 	if digest == "" {
 		return "nothing"
 	}
@@ -255,7 +258,7 @@ func parseRepository(repository string, a Access) (name.Repository, error) {
 }
 
 func parseTag(ref string, a Access) (name.Tag, error) {
-	parsed, err := parse(ref, a)
+	parsed, err := parseReference(ref, a)
 	if err != nil {
 		return name.Tag{}, err
 	}
@@ -266,9 +269,9 @@ func parseTag(ref string, a Access) (name.Tag, error) {
 	return tag, nil
 }
 
-// Repository is the repository of an image reference, without tag and digest.
+// Repository returns the repository of an image reference, without tag and digest.
 func Repository(ref string) (string, error) {
-	parsed, err := parse(ref, Access{})
+	parsed, err := parseReference(ref, Access{})
 	if err != nil {
 		return "", err
 	}

@@ -24,14 +24,13 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// epoch is the time of everything in an image, so that the same files give the same digest.
+// epoch is the time of all files in an image, so that the same files give the same digest.
 var epoch = time.Unix(0, 0).UTC()
 
-// Push writes the catalog in a directory to a registry and returns the image's
-// digest. The directory must hold a valid catalog. Its content is pushed before
-// the tag moves to it, so no reader gets half a catalog.
+// Push writes the catalog in a directory to a registry and returns the image's digest. The catalog must be valid. The
+// tag is moved after the content was pushed, so that readers never get an incomplete catalog.
 func (c *Client) Push(ctx context.Context, dir, ref string, a Access) (string, error) {
-	if err := validate(dir, c.options.MaxBytes); err != nil {
+	if err := validateCatalog(dir, c.options.MaxBytes); err != nil {
 		return "", fmt.Errorf("push %s: %w", dir, err)
 	}
 	labels := map[string]string{ConfigsLabel: "/configs"}
@@ -42,8 +41,9 @@ func (c *Client) Push(ctx context.Context, dir, ref string, a Access) (string, e
 	return digest, nil
 }
 
-func validate(dir string, limit int64) error {
-	digest, err := directoryDigest(dir)
+// validateCatalog returns an error if the directory is not a valid catalog.
+func validateCatalog(dir string, limit int64) error {
+	digest, err := digestDirectory(dir)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func validate(dir string, limit int64) error {
 	return errors.Join(problems...)
 }
 
-// pushImage pushes an image of one layer that holds the directory's files below a prefix.
+// pushImage pushes an image of one layer that contains the directory's files below prefix.
 func (c *Client) pushImage(ctx context.Context, dir, prefix, ref string, labels map[string]string, a Access) (string,
 	error) {
 	img, err := newImage(dir, prefix, labels)
@@ -70,6 +70,7 @@ func (c *Client) pushImage(ctx context.Context, dir, prefix, ref string, labels 
 	return c.writeImage(ctx, img, ref, a)
 }
 
+// writeImage pushes an image under a tag and returns its digest.
 func (c *Client) writeImage(ctx context.Context, img v1.Image, ref string, a Access) (string, error) {
 	target, err := parseTag(ref, a)
 	if err != nil {
@@ -89,6 +90,7 @@ func (c *Client) writeImage(ctx context.Context, img v1.Image, ref string, a Acc
 	return digest.String(), nil
 }
 
+// newImage returns an image of one layer that contains the directory's files below prefix.
 func newImage(dir, prefix string, labels map[string]string) (v1.Image, error) {
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		r, w := io.Pipe()
@@ -110,13 +112,14 @@ func newImage(dir, prefix string, labels map[string]string) (v1.Image, error) {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	config = config.DeepCopy()
-	// The content runs nowhere; the fields are required, and these values are what most tools look for.
+	// The content is not run. The fields are required, and most tools expect these values.
 	config.OS, config.Architecture = "linux", "amd64"
 	config.Created = v1.Time{Time: epoch}
 	config.Config.Labels = labels
 	return mutate.ConfigFile(img, config)
 }
 
+// writeArchive writes the directory's files below prefix as a tar archive.
 func writeArchive(w io.Writer, dir, prefix string) error {
 	archive := tar.NewWriter(w)
 	folders := map[string]bool{}
@@ -144,7 +147,7 @@ func writeArchive(w io.Writer, dir, prefix string) error {
 	return archive.Close()
 }
 
-// writeFolders writes the folders on the way to a name, once each.
+// writeFolders writes a folder and its parents, except those in written, and adds them to written.
 func writeFolders(archive *tar.Writer, folder string, written map[string]bool) error {
 	if folder == "." || folder == "" || written[folder] {
 		return nil
@@ -160,8 +163,8 @@ func writeFolders(archive *tar.Writer, folder string, written map[string]bool) e
 	return nil
 }
 
-// PushBundle writes a registry+v1 bundle directory to a registry and returns the image's digest. The image's labels are
-// the annotations in metadata/annotations.yaml, by which OLM recognises a bundle.
+// PushBundle writes a registry+v1 bundle directory to a registry and returns the image's digest. The image's labels
+// are the annotations in metadata/annotations.yaml; OLM identifies a bundle by these labels.
 func (c *Client) PushBundle(ctx context.Context, dir, ref string, a Access) (string, error) {
 	img, err := BundleImage(dir)
 	if err != nil {
@@ -174,13 +177,13 @@ func (c *Client) PushBundle(ctx context.Context, dir, ref string, a Access) (str
 	return digest, nil
 }
 
-// bundleDirectory returns the labels of a bundle directory's image.
-func bundleDirectory(dir string) (map[string]string, error) {
+// readDirectoryLabels returns the image labels of a bundle directory. The error wraps ErrNotBundle.
+func readDirectoryLabels(dir string) (map[string]string, error) {
 	raw, err := os.ReadFile(path.Join(dir, "metadata", "annotations.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotBundle, err)
 	}
-	labels, err := bundleLabels(raw)
+	labels, err := readBundleLabels(raw)
 	if err != nil {
 		return nil, err
 	}

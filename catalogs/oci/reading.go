@@ -17,21 +17,21 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// ErrReadInterrupted says that a process ended while it read the content, so that reading it may end this one too. It
-// is not read again before somebody removes the file that the text names.
+// ErrReadInterrupted means that a process ended while it read the content, so that reading it could end this process
+// too. It is not read again until a user removes the file that the text names.
 var ErrReadInterrupted = errors.New("a process ended while it read this")
 
 const readingSuffix = ".reading"
 
-// reading is a digest that this process reads now. Its file is there and locked for as long. A file that is there and
-// not locked was left by a process that was killed.
-type reading struct {
+// activeRead is a digest that this process is reading. Its file exists and is locked during that time. A file that
+// exists and is not locked was left by a process that was killed.
+type activeRead struct {
 	readers int
 	lock    *flock.Flock
 }
 
-// guard records in the cache directory that files are read, each time that they are.
-func (c *Client) guard(digest string, files catalogs.Files) catalogs.Files {
+// recordReads returns files that record each walk in the cache directory.
+func (c *Client) recordReads(digest string, files catalogs.Files) catalogs.Files {
 	return func(visit func(string, io.Reader) error) error {
 		end, err := c.beginRead(digest)
 		if err != nil {
@@ -42,8 +42,9 @@ func (c *Client) guard(digest string, files catalogs.Files) catalogs.Files {
 	}
 }
 
-// Decode calls decode, and records meanwhile that what has the digest is read, as the files of Open do. It is for work
-// on what was read that takes memory as well. The error is that of decode, or wraps ErrReadInterrupted.
+// Decode calls decode, and records during the call that the digest is being read, as walks over the files of
+// Open do. Use it for further work on the content that needs much memory. The error is the error of decode, or
+// wraps ErrReadInterrupted.
 func (c *Client) Decode(digest string, decode func() error) error {
 	end, err := c.beginRead(digest)
 	if err != nil {
@@ -53,8 +54,8 @@ func (c *Client) Decode(digest string, decode func() error) error {
 	return decode()
 }
 
-// beginRead records that a digest is read until end is called. The error wraps ErrReadInterrupted. Without a cache
-// directory, or if that cannot be written, nothing is recorded.
+// beginRead records that a digest is being read until end is called. The error wraps ErrReadInterrupted. If there is
+// no cache directory, or it cannot be written, nothing is recorded.
 func (c *Client) beginRead(digest string) (end func(), err error) {
 	if c.options.CacheDir == "" || digest == "" || strings.ContainsAny(digest, `/\`) {
 		return func() {}, nil
@@ -66,29 +67,31 @@ func (c *Client) beginRead(digest string) (end func(), err error) {
 	}
 	r, ok := c.reading[digest]
 	if !ok {
-		lock, err := c.mark(digest)
+		lock, err := c.lockDigest(digest)
 		if err != nil {
 			return nil, err
 		}
-		r = &reading{lock: lock}
+		r = &activeRead{lock: lock}
 		c.reading[digest] = r
 	}
 	r.readers++
 	return func() { c.endRead(digest) }, nil
 }
 
-// mark returns the locked file of a digest, or nil if there can be none.
-func (c *Client) mark(digest string) (*flock.Flock, error) {
+// lockDigest returns the locked file of a digest, or nil if the file cannot be locked. The error
+// wraps ErrReadInterrupted.
+func (c *Client) lockDigest(digest string) (*flock.Flock, error) {
 	if os.MkdirAll(c.options.CacheDir, 0o750) != nil {
 		return nil, nil //nolint:nilerr // a folder that cannot be made records nothing
 	}
 	path := filepath.Join(c.options.CacheDir, strings.ReplaceAll(digest, ":", "-")+readingSuffix)
 	lock := flock.New(path)
-	// Another process may read it, which has marked it; and a folder that cannot be written records nothing.
+	// Another process that reads the digest might have locked it. If the folder cannot be written, nothing
+	// is recorded.
 	if locked, _ := lock.TryLock(); !locked {
 		return nil, nil
 	}
-	// Locking made the file, unless it was there.
+	// TryLock created the file, unless it already existed. A file with a time was left by a process that was killed.
 	since, err := os.ReadFile(path)
 	if err == nil && len(since) > 0 {
 		_ = lock.Unlock()
@@ -104,12 +107,13 @@ func (c *Client) mark(digest string) (*flock.Flock, error) {
 	return lock, nil
 }
 
+// endRead ends one read of a digest, and removes the record after the last read.
 func (c *Client) endRead(digest string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, ok := c.reading[digest]
 	if !ok {
-		return // Close was faster
+		return // Close was called earlier
 	}
 	if r.readers--; r.readers == 0 {
 		delete(c.reading, digest)
@@ -117,15 +121,15 @@ func (c *Client) endRead(digest string) {
 	}
 }
 
-func (r *reading) remove() {
+func (r *activeRead) remove() {
 	if r.lock != nil {
 		_ = os.Remove(r.lock.Path())
 		_ = r.lock.Unlock()
 	}
 }
 
-// Close ends the records of what is being read, because a process that ends in order was not killed by it. Nothing
-// is recorded afterwards.
+// Close ends the records of active reads, because a process that ends normally was not killed by a read. Later reads
+// are not recorded.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // readingDir and readingCache make this test program the process that is killed.
 const readingDir, readingCache = "BELLWETHER_TEST_READING_DIR", "BELLWETHER_TEST_READING_CACHE"
 
-// read reads a catalog of one file, and calls while it does.
+// read reads a catalog of one file, and calls while during the read.
 func read(t *testing.T, c *oci.Client, dir string, while func()) error {
 	t.Helper()
 	source := oci.Source{Directory: dir}
@@ -40,8 +40,8 @@ func read(t *testing.T, c *oci.Client, dir string, while func()) error {
 
 func nothing() {}
 
-// TestDigestWhoseReadingKilledTheProcess kills a process while it reads a catalog, as the kernel does when memory runs
-// out. The process that is started after it must not be killed as well.
+// TestDigestWhoseReadingKilledTheProcess kills a process while it reads a catalog, as the kernel does when memory is
+// exhausted. The process that is started after it must not be killed too.
 func TestDigestWhoseReadingKilledTheProcess(t *testing.T) {
 	if dir := os.Getenv(readingDir); dir != "" {
 		_ = read(t, oci.NewClient(oci.Options{CacheDir: os.Getenv(readingCache)}), dir, func() {
@@ -98,7 +98,8 @@ func TestDigestWhoseReadingKilledTheProcess(t *testing.T) {
 	}
 }
 
-// TestDigestWhoseDecodingKilledTheProcess kills a process after it has read a catalog, while it decodes bundles of it.
+// TestDigestWhoseDecodingKilledTheProcess kills a process after it has read a catalog, while it decodes the
+// catalog's bundles.
 func TestDigestWhoseDecodingKilledTheProcess(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	if cache := os.Getenv(readingCache); cache != "" {
@@ -142,7 +143,7 @@ func TestDigestWhoseDecodingKilledTheProcess(t *testing.T) {
 	}
 }
 
-// A process that ends in order, or fails to read, leaves nothing that is held against the digest.
+// A process that ends normally, or fails to read, must leave no record that blocks the digest.
 func TestReadsThatEnd(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	writeFile(t, dir+"/c.yaml", "schema: olm.package\nname: p\n")

@@ -20,14 +20,14 @@ import (
 
 const (
 	emptyConfig types.MediaType = "application/vnd.oci.empty.v1+json"
-	// maxReferrers bounds how many artifacts of one type are looked at. Whoever may write to the repository can add
-	// some, and each costs two requests.
+	// maxReferrers bounds how many artifacts of one type are read. Every user who can write to the repository can add
+	// artifacts, and each artifact costs two requests.
 	maxReferrers = 32
-	// maxArtifact bounds one artifact: the SBOM of a large catalog has some ten megabytes.
+	// maxArtifact bounds one artifact, in bytes: the SBOM of a large catalog has some ten megabytes.
 	maxArtifact = 128 << 20
 )
 
-// Artifact is something that is attached to an image: a signature, or a list of what is in it.
+// Artifact is something that is attached to an image, such as a signature or an SBOM.
 type Artifact struct {
 	// Type is the artifact type, and the media type of the content.
 	Type        string
@@ -35,9 +35,9 @@ type Artifact struct {
 	Content     []byte
 }
 
-// Attach adds an artifact to an image as an OCI referrer and returns the digest of its manifest. The image is a
-// reference by digest. Where the registry has no referrers API the artifact is listed under the tag that the
-// specification provides for that. Attaching the same artifact again changes nothing.
+// Attach adds an artifact to an image as an OCI referrer and returns the digest of its manifest. image is a reference
+// by digest. If the registry has no referrers API, the artifact is listed under the tag that the specification
+// defines for this case. Attaching the same artifact again changes nothing.
 func (c *Client) Attach(ctx context.Context, image string, artifact Artifact, a Access) (string, error) {
 	subject, err := parseDigest(image, a)
 	if err != nil {
@@ -47,13 +47,13 @@ func (c *Client) Attach(ctx context.Context, image string, artifact Artifact, a 
 	if err != nil {
 		return "", err
 	}
-	described, err := remote.Head(subject, options...)
+	descriptor, err := remote.Head(subject, options...)
 	if err != nil {
 		return "", fmt.Errorf("attach to %s: %w", subject, classify(err))
 	}
 	config := static.NewLayer([]byte("{}"), emptyConfig)
 	content := static.NewLayer(artifact.Content, types.MediaType(artifact.Type))
-	manifest, err := newReferrer(described, artifact, config, content)
+	manifest, err := newReferrer(descriptor, artifact, config, content)
 	if err != nil {
 		return "", fmt.Errorf("attach to %s: %w", subject, err)
 	}
@@ -70,7 +70,7 @@ func (c *Client) Attach(ctx context.Context, image string, artifact Artifact, a 
 }
 
 func parseDigest(image string, a Access) (name.Digest, error) {
-	ref, err := parse(image, a)
+	ref, err := parseReference(image, a)
 	if err != nil {
 		return name.Digest{}, err
 	}
@@ -81,7 +81,7 @@ func parseDigest(image string, a Access) (name.Digest, error) {
 	return digest, nil
 }
 
-// rawManifest is a manifest that is written as it is.
+// rawManifest is a manifest that is written unchanged.
 type rawManifest struct {
 	raw    []byte
 	media  types.MediaType
@@ -91,9 +91,10 @@ type rawManifest struct {
 // RawManifest implements remote.Taggable.
 func (m rawManifest) RawManifest() ([]byte, error) { return m.raw, nil }
 
-// MediaType tells the library what it writes.
+// MediaType implements remote.Taggable.
 func (m rawManifest) MediaType() (types.MediaType, error) { return m.media, nil }
 
+// newReferrer returns the manifest of an artifact that refers to subject.
 func newReferrer(subject *v1.Descriptor, artifact Artifact, config, content v1.Layer) (rawManifest, error) {
 	m := v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: artifact.Type,
@@ -127,19 +128,20 @@ func describe(l v1.Layer) (v1.Descriptor, error) {
 	return v1.Descriptor{MediaType: media, Size: size, Digest: digest}, errors.Join(mediaErr, sizeErr, digestErr)
 }
 
-// Attached returns the contents of an image's artifacts of one type, in the order in which the registry lists them. An
-// image without any, and one that does not exist, give none. At most 32 are read.
-func (c *Client) Attached(ctx context.Context, image, artifactType string, a Access) ([][]byte, error) {
+// ReadArtifacts returns the contents of an image's artifacts of one type, in the order in which the registry lists
+// them. If the image has none, or does not exist, the result is empty. At most 32 artifacts are read.
+func (c *Client) ReadArtifacts(ctx context.Context, image, artifactType string, a Access) ([][]byte, error) {
 	var out [][]byte
-	err := c.attached(ctx, image, artifactType, a, func(content []byte) bool {
+	err := c.visitArtifacts(ctx, image, artifactType, a, func(content []byte) bool {
 		out = append(out, content)
 		return true
 	})
 	return out, err
 }
 
-// attached visits artifacts until visit returns false.
-func (c *Client) attached(ctx context.Context, image, artifactType string, a Access, visit func([]byte) bool) error {
+// visitArtifacts visits the contents of an image's artifacts of one type until visit returns false.
+func (c *Client) visitArtifacts(ctx context.Context, image, artifactType string, a Access,
+	visit func([]byte) bool) error {
 	subject, err := parseDigest(image, a)
 	if err != nil {
 		return err
@@ -148,14 +150,14 @@ func (c *Client) attached(ctx context.Context, image, artifactType string, a Acc
 	if err != nil {
 		return err
 	}
-	digests, err := listed(subject, artifactType, options)
+	digests, err := listReferrers(subject, artifactType, options)
 	if err != nil {
 		return fmt.Errorf("list what is attached to %s: %w", subject, classify(err))
 	}
 	for _, digest := range digests {
 		content, err := fetchArtifact(subject.Context(), digest, artifactType, options)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, errNoContent) {
-			continue // It was removed, or is not a valid artifact; it is ignored.
+			continue // it was removed, or is not a valid artifact
 		}
 		if err != nil {
 			return fmt.Errorf("fetch what is attached to %s: %w", subject, err)
@@ -167,8 +169,9 @@ func (c *Client) attached(ctx context.Context, image, artifactType string, a Acc
 	return nil
 }
 
-// listed are the manifests that a registry lists as artifacts of that type, or of one that tells nothing.
-func listed(subject name.Digest, artifactType string, options []remote.Option) ([]v1.Hash, error) {
+// listReferrers returns the digests of the first maxReferrers manifests that a registry lists as artifacts of the type,
+// or that could have the type according to canHaveType.
+func listReferrers(subject name.Digest, artifactType string, options []remote.Option) ([]v1.Hash, error) {
 	index, err := remote.Referrers(subject, options...)
 	if err != nil {
 		return nil, err
@@ -179,21 +182,23 @@ func listed(subject name.Digest, artifactType string, options []remote.Option) (
 	}
 	var out []v1.Hash
 	for _, d := range manifest.Manifests {
-		if mayBe(d.ArtifactType, artifactType) && len(out) < maxReferrers {
+		if canHaveType(d.ArtifactType, artifactType) && len(out) < maxReferrers {
 			out = append(out, d.Digest)
 		}
 	}
 	return out, nil
 }
 
-// mayBe reports whether what is listed as one type can be of another: some registries list the type of the
-// configuration where the manifest names one of its own.
-func mayBe(listed, wanted string) bool {
+// canHaveType reports whether an artifact that is listed as one type can have the wanted type. Some registries list
+// the type of the configuration instead of the artifact type.
+func canHaveType(listed, wanted string) bool {
 	return listed == wanted || listed == "" || listed == string(emptyConfig)
 }
 
 var errNoContent = errors.New("no content of the announced type")
 
+// fetchArtifact returns the first layer of an artifact that has the type. The error is errNoContent if it has no such
+// layer or is not a manifest.
 func fetchArtifact(repository name.Repository, digest v1.Hash, artifactType string, options []remote.Option) ([]byte,
 	error) {
 	got, err := remote.Get(repository.Digest(digest.String()), options...)
@@ -212,6 +217,8 @@ func fetchArtifact(repository name.Repository, digest v1.Hash, artifactType stri
 	return nil, errNoContent
 }
 
+// fetchBlob returns the content of a blob. size is the size according to the manifest, which can be wrong. The error
+// wraps ErrTooLarge if the blob has more than maxArtifact bytes.
 func fetchBlob(ref name.Digest, size int64, options []remote.Option) ([]byte, error) {
 	if size > maxArtifact {
 		return nil, fmt.Errorf("%w: %s has %d bytes", ErrTooLarge, ref, size)

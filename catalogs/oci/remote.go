@@ -26,11 +26,11 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/bellwether-dev/bellwether/outbound"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/outbound"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
-func parse(image string, a Access) (name.Reference, error) {
+func parseReference(image string, a Access) (name.Reference, error) {
 	var options []name.Option
 	if a.Insecure {
 		options = append(options, name.Insecure)
@@ -42,25 +42,27 @@ func parse(image string, a Access) (name.Reference, error) {
 	return ref, nil
 }
 
+// remoteOptions returns the options of the library for requests with a kind of access.
 func (c *Client) remoteOptions(ctx context.Context, a Access) ([]remote.Option, error) {
-	t, err := c.transport(a)
+	t, err := c.ensureTransport(a)
 	if err != nil {
 		return nil, err
 	}
-	keychain, err := a.keychain()
+	keychain, err := a.newKeychain()
 	if err != nil {
 		return nil, err
 	}
 	return []remote.Option{
 		remote.WithContext(ctx), remote.WithTransport(t), remote.WithAuthFromKeychain(keychain),
 		remote.WithUserAgent(version.UserAgent("bellwether")),
-		// Controllers come back by themselves, with a back-off of their own.
+		// Controllers repeat their work by themselves, with their own back-off.
 		remote.WithRetryBackoff(remote.Backoff{Duration: c.options.Backoff, Factor: 2, Jitter: 0.1, Steps: 2}),
-		remote.WithRetryStatusCodes(), // patientTransport repeats these
+		remote.WithRetryStatusCodes(), // retryTransport repeats requests by their status
 	}, nil
 }
 
-func (a Access) keychain() (authn.Keychain, error) {
+// newKeychain returns the credentials for requests.
+func (a Access) newKeychain() (authn.Keychain, error) {
 	switch {
 	case a.Username != "":
 		return fixedKeychain{authn.AuthConfig{Username: a.Username, Password: a.Password}}, nil
@@ -71,12 +73,12 @@ func (a Access) keychain() (authn.Keychain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: read Docker configuration: %w", ErrBadSource, err)
 	}
-	// Helpers are programs that are run here, and others may have written this.
+	// Helpers are programs that would run here, and another user might have written this configuration.
 	file.CredentialsStore, file.CredentialHelpers = "", nil
 	return keychainFunc(func(registry string) (authn.AuthConfig, error) {
 		found, err := file.GetAuthConfig(registry)
 		if err != nil {
-			return authn.AuthConfig{}, failf(ErrBadSource, "get credentials of %s: %v", registry, err)
+			return authn.AuthConfig{}, errorf(ErrBadSource, "get credentials of %s: %v", registry, err)
 		}
 		return authn.AuthConfig{
 			Username: found.Username, Password: found.Password, Auth: found.Auth,
@@ -93,6 +95,8 @@ func (k fixedKeychain) Resolve(authn.Resource) (authn.Authenticator, error) {
 
 type keychainFunc func(registry string) (authn.AuthConfig, error)
 
+// Resolve returns the credentials for a registry, or anonymous access if there are none. Docker's own registry has
+// another key in the configuration.
 func (f keychainFunc) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	key := r.RegistryStr()
 	if key == name.DefaultRegistry {
@@ -108,8 +112,9 @@ func (f keychainFunc) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return authn.FromConfig(auth), nil
 }
 
-// transport returns the transport for a kind of access; connections are shared by all that need the same one.
-func (c *Client) transport(a Access) (http.RoundTripper, error) {
+// ensureTransport returns the transport for a kind of access, and creates it if necessary. All requests with the same
+// kind of access share connections.
+func (c *Client) ensureTransport(a Access) (http.RoundTripper, error) {
 	key := fmt.Sprintf("%t %x", a.Insecure, sha256.Sum256(a.CABundle))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,13 +150,13 @@ func (c *Client) transport(a Access) (http.RoundTripper, error) {
 		MaxIdleConnsPerHost:   4,
 		ForceAttemptHTTP2:     true,
 	}
-	t := verifyingTransport{patientTransport{inner: credentialGuard{inner}, backoff: c.options.Backoff,
+	t := verifyingTransport{retryTransport{inner: credentialGuard{inner}, backoff: c.options.Backoff,
 		sleep: outbound.Sleep, now: time.Now}}
 	c.transports[key] = t
 	return t, nil
 }
 
-// stallConn gives up on a peer that neither sends nor takes anything for a while, however long a transfer lasts.
+// stallConn fails if the peer neither sends nor receives anything for the duration stall. A transfer can last longer.
 type stallConn struct {
 	net.Conn
 	stall time.Duration
@@ -171,19 +176,20 @@ func (c stallConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// verifyingTransport checks what is fetched by digest. The library does so as well, but its error can be told from
-// others by its text only.
+// verifyingTransport verifies content that is fetched by digest. The library verifies it too, but its error can be
+// distinguished from other errors by its text only.
 type verifyingTransport struct {
 	inner http.RoundTripper
 }
 
+// RoundTrip makes the body of a response fail if its content does not have the digest in the path.
 func (t verifyingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.inner.RoundTrip(req)
 	if err != nil || req.Method != http.MethodGet || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
 	digest, err := v1.NewHash(path.Base(req.URL.Path))
-	// A list of referrers is named by the digest of what they refer to.
+	// The path of a list of referrers ends with the digest of their subject, not of the list.
 	if err == nil && digest.Algorithm == "sha256" && path.Base(path.Dir(req.URL.Path)) != "referrers" {
 		resp.Body = &verifiedBody{ReadCloser: resp.Body, verifier: newVerifier(digest, resp.ContentLength)}
 	}
@@ -200,34 +206,38 @@ func (b *verifiedBody) Read(p []byte) (int, error) {
 	return n, b.verifier.check(p[:n], err)
 }
 
-// verifier hashes what passes and turns the end of the wrong content into ErrDigestMismatch.
+// verifier hashes the content that is read. At the end of wrong content it returns ErrDigestMismatch.
 type verifier struct {
-	want v1.Hash
-	size int64
-	read int64
-	hash hash.Hash
+	expected v1.Hash
+	size     int64
+	read     int64
+	hash     hash.Hash
 }
 
 func newVerifier(want v1.Hash, size int64) verifier {
-	return verifier{want: want, size: size, hash: sha256.New()}
+	return verifier{expected: want, size: size, hash: sha256.New()}
 }
 
+// check hashes p, the bytes that were just read, and returns the error for the caller of Read: err, the error of the
+// inner reader, or ErrDigestMismatch at the end of wrong content.
 func (v *verifier) check(p []byte, err error) error {
 	v.hash.Write(p)
 	v.read += int64(len(p))
-	// Some readers report an error of their own in place of the end of wrong content.
-	if err == nil || (!errors.Is(err, io.EOF) && v.read != v.size) {
+	// Some readers return another error instead of io.EOF at the end of wrong content.
+	isAtEnd := errors.Is(err, io.EOF) || v.read == v.size
+	if err == nil || !isAtEnd {
 		return err
 	}
-	if got := hex.EncodeToString(v.hash.Sum(nil)); got != v.want.Hex {
-		// The digest of what somebody else has tells what that is, where it is one of a few.
-		return &registryError{kind: ErrDigestMismatch, text: fmt.Sprintf("expected %s", v.want),
+	if got := hex.EncodeToString(v.hash.Sum(nil)); got != v.expected.Hex {
+		// The digest of the content of another host is a detail, because it could identify the content.
+		return &registryError{kind: ErrDigestMismatch, text: fmt.Sprintf("expected %s", v.expected),
 			detail: fmt.Errorf("got sha256:%s", got)}
 	}
 	return err
 }
 
-func (c *Client) head(ctx context.Context, ref name.Reference, a Access) (string, error) {
+// resolveReference returns the digest of a reference.
+func (c *Client) resolveReference(ctx context.Context, ref name.Reference, a Access) (string, error) {
 	options, err := c.remoteOptions(ctx, a)
 	if err != nil {
 		return "", err
@@ -236,22 +246,23 @@ func (c *Client) head(ctx context.Context, ref name.Reference, a Access) (string
 	if err == nil {
 		return d.Digest.String(), nil
 	}
-	// Some registries answer HEAD poorly, and none says why it refuses one.
+	// Some registries answer HEAD badly, and no registry reports why it refuses a HEAD request.
 	got, err := remote.Get(ref, options...)
 	if err != nil {
 		return "", classify(err)
 	}
-	// Anything has a digest, also a page of a host that is no registry.
+	// Any response has a digest, even a page of a host that is not a registry.
 	if m, err := v1.ParseManifest(bytes.NewReader(got.Manifest)); err != nil || m.SchemaVersion != 2 {
-		return "", failf(ErrFailed, "the answer is no manifest of an image")
+		return "", errorf(ErrFailed, "the answer is no manifest of an image")
 	}
 	return got.Digest.String(), nil
 }
 
-// image fetches the manifest of an image by digest; of several platforms it takes the library's default one. That is
-// for catalogs and labels: what of a bundle matters is the same on all platforms, see unpack.
-func (c *Client) image(ctx context.Context, image, digest string, a Access) (v1.Image, error) {
-	found, err := c.descriptor(ctx, image, digest, a)
+// fetchImage fetches the manifest of an image by digest. If the image has several platforms, it returns the library's
+// default platform. This is enough for catalogs and labels. For bundles, unpack checks that the content is the same
+// on all platforms.
+func (c *Client) fetchImage(ctx context.Context, image, digest string, a Access) (v1.Image, error) {
+	found, err := c.fetchDescriptor(ctx, image, digest, a)
 	if err != nil {
 		return nil, err
 	}
@@ -262,9 +273,10 @@ func (c *Client) image(ctx context.Context, image, digest string, a Access) (v1.
 	return img, nil
 }
 
-// descriptor fetches what a reference names, which may be an index of images for several platforms.
-func (c *Client) descriptor(ctx context.Context, image, digest string, a Access) (*remote.Descriptor, error) {
-	ref, err := parse(image, a)
+// fetchDescriptor fetches the manifest of a reference, which can be an index of images for several platforms. If
+// digest is not empty, it must be the digest of the manifest.
+func (c *Client) fetchDescriptor(ctx context.Context, image, digest string, a Access) (*remote.Descriptor, error) {
+	ref, err := parseReference(image, a)
 	if err != nil {
 		return nil, err
 	}

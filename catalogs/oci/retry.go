@@ -12,46 +12,47 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/bellwether-dev/bellwether/outbound"
+	"github.com/bellwether-dev/bellwether/internal/outbound"
 )
 
 const (
 	// maxAttempts bounds how often a request is sent.
 	maxAttempts = 5
-	// maxWait bounds how long a registry may ask to wait. A command that waits for longer looks as if it hung, and
-	// controllers come back by themselves.
+	// maxWait bounds the waiting time that a registry can request. A command that waits longer looks as if it hung,
+	// and controllers repeat their work by themselves.
 	maxWait = 30 * time.Second
-	// maxDrained bounds what is read of an answer that is not used, to keep its connection.
+	// maxDrained bounds the bytes that are read of an unused response, to keep its connection.
 	maxDrained = 64 << 10
 )
 
-// busyStatuses are the answers of a registry that may answer otherwise a little later.
+// busyStatuses are the statuses after which a retry can succeed.
 var busyStatuses = []int{
 	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
 	http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// patientTransport repeats requests that a registry cannot answer now: after as long as it says in Retry-After, or else
-// after a back-off that doubles. Retries of the library know nothing of Retry-After.
-type patientTransport struct {
+// retryTransport repeats requests that a registry cannot answer now: after the time in Retry-After, or else after a
+// back-off that doubles. The retries of the library ignore Retry-After.
+type retryTransport struct {
 	inner   http.RoundTripper
 	backoff time.Duration
-	// sleep ends early with the context, whose error it returns.
+	// sleep ends early with the context, and then returns its error.
 	sleep func(context.Context, time.Duration) error
 	now   func() time.Time
 }
 
-func (t patientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip sends a request, and repeats it while the registry is busy.
+func (t retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		resp, err := t.inner.RoundTrip(req)
 		if err != nil || attempt == maxAttempts || !slices.Contains(busyStatuses, resp.StatusCode) {
 			return resp, err
 		}
 		delay := wait.Jitter(t.backoff<<(attempt-1), 0.1)
-		if asked, ok := outbound.RetryAfter(resp, t.now()); ok {
-			delay = asked
+		if retryAfter, ok := outbound.RetryAfter(resp, t.now()); ok {
+			delay = retryAfter
 		}
-		again, ok := repeat(req)
+		repeated, ok := cloneRequest(req)
 		if !ok || delay > maxWait {
 			return resp, nil
 		}
@@ -60,12 +61,12 @@ func (t patientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err := t.sleep(req.Context(), delay); err != nil {
 			return nil, err
 		}
-		req = again
+		req = repeated
 	}
 }
 
-// repeat returns a request that can be sent once more; false if its content is gone.
-func repeat(req *http.Request) (*http.Request, bool) {
+// cloneRequest returns a request that can be sent again; false if its body cannot be read again.
+func cloneRequest(req *http.Request) (*http.Request, bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true
 	}
@@ -76,7 +77,7 @@ func repeat(req *http.Request) (*http.Request, bool) {
 	if err != nil {
 		return nil, false
 	}
-	again := req.Clone(req.Context())
-	again.Body = body
-	return again, true
+	repeated := req.Clone(req.Context())
+	repeated.Body = body
+	return repeated, true
 }

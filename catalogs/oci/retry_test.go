@@ -20,10 +20,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"github.com/bellwether-dev/bellwether/outbound"
+	"github.com/bellwether-dev/bellwether/internal/outbound"
 )
 
-// answers is a registry that gives one answer after the other, and the last one again and again.
+// answers is a registry that gives one answer after the other, and repeats the last answer.
 type answers struct {
 	statuses []int
 	header   string
@@ -54,7 +54,7 @@ func TestRetries(t *testing.T) {
 	const backoff = time.Second
 	for name, test := range map[string]struct {
 		answers
-		// status is the answer that is returned, waits are the times in between, in whole seconds.
+		// status is the status of the returned response, waits are the times between the requests, in whole seconds.
 		status int
 		waits  []int
 	}{
@@ -72,7 +72,7 @@ func TestRetries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var waits []int
-			tr := patientTransport{inner: &test.answers, backoff: backoff, now: func() time.Time { return now },
+			tr := retryTransport{inner: &test.answers, backoff: backoff, now: func() time.Time { return now },
 				sleep: func(_ context.Context, d time.Duration) error {
 					waits = append(waits, int(d/time.Second))
 					return nil
@@ -102,11 +102,11 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// A request whose content cannot be had again is not repeated, and a wait ends with the context.
+// A request whose body cannot be read again is not repeated, and a wait ends with the context.
 func TestRetriesEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	tr := patientTransport{inner: &answers{statuses: []int{503}}, backoff: time.Hour, now: time.Now,
+	tr := retryTransport{inner: &answers{statuses: []int{503}}, backoff: time.Hour, now: time.Now,
 		sleep: outbound.Sleep}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.com", http.NoBody)
 	if err != nil {
@@ -134,7 +134,7 @@ func TestRetriesEnd(t *testing.T) {
 	}
 }
 
-// An answer is named by its status, and is not taken for no answer.
+// An error for a response contains its status, and differs from the error for a missing response.
 func TestClassify(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error

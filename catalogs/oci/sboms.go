@@ -15,18 +15,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// sbomTypes are the media types of what may hold an SBOM: the two formats, in-toto statements, and envelopes of these.
+// sbomTypes are the media types that can contain an SBOM: the two formats, in-toto statements, and their envelopes.
 var sbomTypes = []string{
 	"application/spdx+json", "text/spdx+json", "application/vnd.cyclonedx+json", "application/vnd.in-toto+json",
 	"application/vnd.dsse.envelope.v1+json", "application/vnd.dev.sigstore.bundle.v0.3+json",
 }
 
-// SBOMs returns what is attached to an image and may hold an SBOM: its OCI referrers, and, where it is an index, those
-// of its images and the attestations that build tools list among them. Statements about something else than the content
-// are among them. An image without any gives none; one that does not exist is ErrNotFound. At most 32 are read for each
-// manifest.
+// SBOMs returns the contents that are attached to an image and can contain an SBOM: its OCI referrers and, if it is
+// an index, the referrers of its images and the attestations that build tools add to the index. The contents can
+// include statements about other subjects. If nothing is attached, the result is empty; if the image does not exist,
+// the error wraps ErrNotFound. At most 32 artifacts are read for each manifest.
 func (c *Client) SBOMs(ctx context.Context, image string, a Access) ([][]byte, error) {
-	ref, err := parse(image, a)
+	ref, err := parseReference(image, a)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (c *Client) SBOMs(ctx context.Context, image string, a Access) ([][]byte, e
 		return nil, fmt.Errorf("find %s: %w", image, classify(err))
 	}
 	s := &sbomReader{repository: ref.Context(), options: options}
-	if err := s.referrers(found.Digest); err != nil {
+	if err := s.readReferrers(found.Digest); err != nil {
 		return nil, fmt.Errorf("read what is attached to %s: %w", image, err)
 	}
 	if !found.MediaType.IsIndex() {
@@ -50,7 +50,7 @@ func (c *Client) SBOMs(ctx context.Context, image string, a Access) ([][]byte, e
 		return nil, fmt.Errorf("read the index of %s: %w", image, err)
 	}
 	for _, child := range index.Manifests[:min(len(index.Manifests), maxReferrers)] {
-		if err := s.child(child); err != nil {
+		if err := s.readChild(child); err != nil {
 			return nil, fmt.Errorf("read what is attached to %s: %w", image, err)
 		}
 	}
@@ -63,8 +63,8 @@ type sbomReader struct {
 	contents   [][]byte
 }
 
-// referrers reads the artifacts that refer to a manifest.
-func (s *sbomReader) referrers(subject v1.Hash) error {
+// readReferrers reads the artifacts that refer to a manifest.
+func (s *sbomReader) readReferrers(subject v1.Hash) error {
 	index, err := remote.Referrers(s.repository.Digest(subject.String()), s.options...)
 	if err != nil {
 		return classify(err)
@@ -73,37 +73,37 @@ func (s *sbomReader) referrers(subject v1.Hash) error {
 	if err != nil {
 		return classify(err)
 	}
-	looked := 0
+	count := 0
 	for _, d := range manifest.Manifests {
-		holds := slices.ContainsFunc(sbomTypes, func(t string) bool { return mayBe(d.ArtifactType, t) })
-		if !holds || looked == maxReferrers {
+		canHoldSBOM := slices.ContainsFunc(sbomTypes, func(t string) bool { return canHaveType(d.ArtifactType, t) })
+		if !canHoldSBOM || count == maxReferrers {
 			continue
 		}
-		looked++
-		if err := s.artifact(d.Digest); err != nil {
+		count++
+		if err := s.readArtifact(d.Digest); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// child reads what an index lists: an attestation, or an image with referrers of its own.
-func (s *sbomReader) child(d v1.Descriptor) error {
+// readChild reads an entry of an index: an attestation, or the referrers of an image.
+func (s *sbomReader) readChild(d v1.Descriptor) error {
 	if d.Annotations["vnd.docker.reference.type"] == "attestation-manifest" {
-		return s.artifact(d.Digest)
+		return s.readArtifact(d.Digest)
 	}
-	return s.referrers(d.Digest)
+	return s.readReferrers(d.Digest)
 }
 
-// artifact reads the layers of a manifest that may hold an SBOM. One that was removed is left out.
-func (s *sbomReader) artifact(digest v1.Hash) error {
+// readArtifact reads the layers of a manifest that can contain an SBOM. A removed manifest or layer is left out.
+func (s *sbomReader) readArtifact(digest v1.Hash) error {
 	got, err := remote.Get(s.repository.Digest(digest.String()), s.options...)
 	if err != nil {
 		return ignoreNotFound(classify(err))
 	}
 	manifest, err := v1.ParseManifest(bytes.NewReader(got.Manifest))
 	if err != nil {
-		return nil //nolint:nilerr // it is no artifact
+		return nil //nolint:nilerr // it is not an artifact
 	}
 	for _, l := range manifest.Layers {
 		if !slices.Contains(sbomTypes, string(l.MediaType)) {

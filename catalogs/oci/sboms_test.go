@@ -19,7 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-// withLayer is an image of one layer.
+// withLayer returns an image with one layer.
 func withLayer(t *testing.T, content string, media types.MediaType) v1.Image {
 	t.Helper()
 	img, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
@@ -30,7 +30,8 @@ func withLayer(t *testing.T, content string, media types.MediaType) v1.Image {
 	return img
 }
 
-// TestSBOMs reads those of an index: attached to it, attached to an image in it, and listed in it as build tools do.
+// TestSBOMs reads the SBOMs of an index: attached to it, attached to an image in it, and listed in it as build
+// tools do.
 func TestSBOMs(t *testing.T) {
 	reg := newRegistry(t)
 	img := withLayer(t, "program", types.OCILayer)

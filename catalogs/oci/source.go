@@ -5,7 +5,7 @@ package oci
 
 import "github.com/bellwether-dev/bellwether/apis/v1alpha1"
 
-// SourceOf is the source that an API object names.
-func SourceOf(s v1alpha1.CatalogSource) Source {
+// NewSource returns the source that an API object names.
+func NewSource(s v1alpha1.CatalogSource) Source {
 	return Source{Image: s.Image, Directory: s.Directory, Access: Access{Insecure: s.Insecure}}
 }

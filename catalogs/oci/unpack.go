@@ -22,24 +22,24 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// unpacked is what OLM's unpacker takes from a bundle image.
+// unpacked is the content that OLM's unpacker reads from a bundle image.
 type unpacked struct {
-	// digest is that of what the reference names, which may be an index.
+	// digest is the digest of the reference, which can be an index.
 	digest string
 	bundles.Unpacked
 }
 
-// unpack reads the image of a bundle as OLM's unpacker does, on whatever node. An image of which that cannot be told
-// is refused with an error that wraps ErrNotBundle and says what is ambiguous.
+// unpack reads a bundle image as OLM's unpacker does on a node of any platform. If the result could differ between
+// programs or platforms, the error wraps ErrNotBundle and says what is ambiguous.
 func (c *Client) unpack(ctx context.Context, image string, a Access) (*unpacked, error) {
-	found, err := c.descriptor(ctx, image, "", a)
+	found, err := c.fetchDescriptor(ctx, image, "", a)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkKind(found.Manifest); err != nil {
 		return nil, fmt.Errorf("image %s: %w", image, err)
 	}
-	platforms, err := platformImages(found)
+	platforms, err := listPlatformImages(found)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", image, err)
 	}
@@ -51,9 +51,9 @@ func (c *Client) unpack(ctx context.Context, image string, a Access) (*unpacked,
 	if len(platforms) == 1 {
 		return b, nil
 	}
-	sums := b.sums()
+	sums := b.digestFiles()
 	for _, p := range platforms[1:] {
-		name, err := c.difference(b.Manifests, sums, p.image)
+		name, err := c.findDifference(b.Manifests, sums, p.image)
 		if err != nil {
 			return nil, fmt.Errorf("image %s%s: %w", image, p.suffix(), err)
 		}
@@ -65,19 +65,22 @@ func (c *Client) unpack(ctx context.Context, image string, a Access) (*unpacked,
 	return b, nil
 }
 
-// checkKind refuses a document that one program can take for an image, and another one for an index.
+// checkKind refuses a manifest that one program can read as an image and another program as an index.
 func checkKind(manifest []byte) error {
-	var has struct{ Manifests, Config, Layers, FSLayers json.RawMessage }
-	if err := json.Unmarshal(manifest, &has); err != nil {
+	var fields struct{ Manifests, Config, Layers, FSLayers json.RawMessage }
+	if err := json.Unmarshal(manifest, &fields); err != nil {
 		return fmt.Errorf("%w: its manifest is no JSON: %w", ErrNotBundle, err)
 	}
-	if has.FSLayers != nil || has.Manifests != nil && (has.Config != nil || has.Layers != nil) {
+	isOldImage := fields.FSLayers != nil // Docker's first format
+	isImage := fields.Config != nil || fields.Layers != nil
+	isBoth := fields.Manifests != nil && isImage
+	if isOldImage || isBoth {
 		return fmt.Errorf("%w: its manifest is that of an image and of an index at once", ErrNotBundle)
 	}
 	return nil
 }
 
-// platformImage is the image for one platform; the name is empty where there is no index.
+// platformImage is the image for one platform; the name is empty if there is no index.
 type platformImage struct {
 	name  string
 	image v1.Image
@@ -93,8 +96,9 @@ func (p platformImage) suffix() string {
 // maxPlatforms bounds how many images of an index are read.
 const maxPlatforms = 20
 
-// platformImages are all images that some node may take.
-func platformImages(found *remote.Descriptor) ([]platformImage, error) {
+// listPlatformImages returns all images that a node could run: the images of an index, or the only image. The error
+// wraps ErrNotBundle if the index lists something else, no image, or more than maxPlatforms images.
+func listPlatformImages(found *remote.Descriptor) ([]platformImage, error) {
 	if !found.MediaType.IsIndex() {
 		img, err := found.Image()
 		if err != nil {
@@ -109,7 +113,7 @@ func platformImages(found *remote.Descriptor) ([]platformImage, error) {
 	var out []platformImage
 	for _, m := range manifest.Manifests {
 		p := cmp.Or(m.Platform, &v1.Platform{})
-		// Attestations are listed among the images, for a platform that no node has.
+		// An index also lists attestations, with a platform that no node has.
 		if p.OS == "unknown" && p.Architecture == "unknown" {
 			continue
 		}
@@ -129,28 +133,28 @@ func platformImages(found *remote.Descriptor) ([]platformImage, error) {
 	return out, nil
 }
 
-// sums are the digests of the manifests and of annotations.yaml.
-func (b *unpacked) sums() map[string][sha256.Size]byte {
+// digestFiles returns the digests of the manifests and of annotations.yaml, by file name.
+func (b *unpacked) digestFiles() map[string][sha256.Size]byte {
 	out := map[string][sha256.Size]byte{}
 	for name, content := range b.Files {
-		if decides(name, b.Manifests) {
+		if isBundleFile(name, b.Manifests) {
 			out[name] = sha256.Sum256(content)
 		}
 	}
 	return out
 }
 
-// decides tells whether OLM reads a file.
-func decides(name, manifests string) bool {
+// isBundleFile reports whether OLM reads the file.
+func isBundleFile(name, manifests string) bool {
 	return path.Base(name) == bundles.AnnotationsName || strings.HasPrefix(name, manifests+"/")
 }
 
-// difference names a file that an image does not have in common with the one that has these sums; empty where there is
-// none. It keeps no content, since the other one is in memory.
-func (c *Client) difference(manifests string, want map[string][sha256.Size]byte, img v1.Image) (string, error) {
+// findDifference returns the name of a bundle file that differs between an image and the digests want; empty if there
+// is none. It keeps no content, because the content of the first image is already in memory.
+func (c *Client) findDifference(manifests string, want map[string][sha256.Size]byte, img v1.Image) (string, error) {
 	got := map[string][sha256.Size]byte{}
 	err := c.walkImage(img, func(name string, content io.Reader) error {
-		if !decides(name, manifests) {
+		if !isBundleFile(name, manifests) {
 			return nil
 		}
 		sum := sha256.New()
@@ -173,31 +177,32 @@ func (c *Client) difference(manifests string, want map[string][sha256.Size]byte,
 	return "", nil
 }
 
-// walkImage visits all files of an image that can be unpacked in one way only.
+// walkImage visits all files of an image that can be unpacked in only one way, and records the read.
 func (c *Client) walkImage(img v1.Image, visit func(string, io.Reader) error) error {
 	digest, err := img.Digest()
 	if err != nil {
 		return fmt.Errorf("read digest: %w", classify(err))
 	}
-	files, err := exactFiles(img)
+	files, err := openBundleFiles(img)
 	if err != nil {
 		return err
 	}
-	return c.guard(digest.String(), files)(visit)
+	return c.recordReads(digest.String(), files)(visit)
 }
 
-// walkHere is walkImage for an image that was made here.
-func walkHere(img v1.Image, visit func(string, io.Reader) error) error {
-	files, err := exactFiles(img)
+// walkLocalImage is like walkImage for an image that was made by this process.
+func walkLocalImage(img v1.Image, visit func(string, io.Reader) error) error {
+	files, err := openBundleFiles(img)
 	if err != nil {
 		return err
 	}
 	return files(visit)
 }
 
-// exactFiles are the files of an image in whose root the unpacker starts.
-func exactFiles(img v1.Image) (catalogs.Files, error) {
-	config, err := configOf(img)
+// openBundleFiles returns the files of an image. The working directory must be the root, because OLM's unpacker
+// starts there.
+func openBundleFiles(img v1.Image) (catalogs.Files, error) {
+	config, err := readConfig(img)
 	if err != nil {
 		return nil, err
 	}
@@ -205,21 +210,21 @@ func exactFiles(img v1.Image) (catalogs.Files, error) {
 		return nil, fmt.Errorf("%w: it has the working directory %s, where OLM looks for the bundle; make the image "+
 			"without one", ErrNotBundle, dir)
 	}
-	return exactImageFiles(img, config.RootFS.DiffIDs, 2*maxBundle, ErrNotBundle), nil
+	return openExactImage(img, config.RootFS.DiffIDs, 2*maxBundle, ErrNotBundle), nil
 }
 
-// unpackFiles reads one image; walk visits its files.
+// unpackFiles reads all files of an image, which walk visits, and returns the content that OLM's unpacker would read.
 func unpackFiles(img v1.Image, walk func(v1.Image, func(string, io.Reader) error) error) (*unpacked, error) {
 	all := map[string][]byte{}
 	err := walk(img, func(name string, content io.Reader) error {
-		data, err := io.ReadAll(content) // bounded by exactImageFiles
+		data, err := io.ReadAll(content) // bounded by openExactImage
 		all[name] = data
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	config, err := configOf(img)
+	config, err := readConfig(img)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-// manifestsIn is an annotations.yaml that names a folder.
+// manifestsIn returns an annotations.yaml that names a folder.
 func manifestsIn(folder string) string {
 	return strings.ReplaceAll(annotations, "manifests/", folder)
 }
@@ -52,7 +52,7 @@ func otherDiffID(t *testing.T, img v1.Image, ids ...v1.Hash) v1.Image {
 	return img
 }
 
-// OLM takes the manifests from the folder that an annotations.yaml names, wherever that file is in the image.
+// OLM reads the manifests from the folder that an annotations.yaml names, independently of the place of that file.
 func TestWhatOLMUnpacks(t *testing.T) {
 	const ok, evil = "kind: Benign\n", "kind: Evil\n"
 	names := func(folder string) file { return file{name: "metadata/annotations.yaml", content: manifestsIn(folder)} }
@@ -102,9 +102,9 @@ func TestWhatOLMUnpacks(t *testing.T) {
 			content: manifestsIn("evil/") + strings.Replace(annotations, "annotations:", "annotation\u017f:", 1)}}},
 			config: label("manifests/"), says: `says "evil"`},
 		"another kind of file": {layers: [][]file{with(file{name: "manifests/b.txt", content: evil})},
-			says: "takes the file manifests/b.txt for a manifest"},
+			says: "treats the file manifests/b.txt as a manifest"},
 		"a hidden manifest": {layers: [][]file{with(file{name: "manifests/.b.yaml", content: evil})},
-			says: "takes the file manifests/.b.yaml for a manifest"},
+			says: "treats the file manifests/.b.yaml as a manifest"},
 		"files that are no manifests": {layers: [][]file{with(file{name: "manifests/README.md", content: "# Read me\n"},
 			file{name: "manifests/.gitkeep"})}},
 		"a document that OLM does not reach": {layers: [][]file{with(file{name: "manifests/b.yaml",
@@ -143,7 +143,7 @@ func checkRefusal(t *testing.T, err error, says string) {
 	}
 }
 
-// A runtime takes a layer that it has already by what the configuration says of it.
+// A runtime identifies a layer that it already has by the digest in the configuration.
 func TestLayersAreThoseOfTheConfiguration(t *testing.T) {
 	good := layered(t, []file{{name: "metadata/annotations.yaml", content: annotations},
 		{name: "manifests/a.yaml", content: "kind: A"}})
@@ -171,7 +171,7 @@ func TestLayersAreThoseOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// A node takes the image of its own platform.
+// A node uses the image of its platform.
 func TestBundleOfSeveralPlatforms(t *testing.T) {
 	bundle := func(kind string) v1.Image {
 		return layered(t, []file{{name: "metadata/annotations.yaml", content: annotations},
@@ -223,7 +223,7 @@ func TestBundleOfSeveralPlatforms(t *testing.T) {
 	}
 }
 
-// What would be refused when it is read is not made.
+// An image that readers would refuse must not be made.
 func TestBundleImageIsWhatOLMUnpacks(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir+"/metadata/annotations.yaml", annotations)

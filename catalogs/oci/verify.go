@@ -18,26 +18,28 @@ import (
 
 // Errors of verification.
 var (
-	// ErrUnsigned says that a signature is required and there is none.
+	// ErrUnsigned means that a signature is required, but there is none.
 	ErrUnsigned = sign.ErrUnsigned
-	// ErrBadSignature says that there are signatures, and none of them is one by a key that is trusted.
+	// ErrBadSignature means that there are signatures, but none by a trusted key.
 	ErrBadSignature = sign.ErrBadSignature
 )
 
-// Verification says whose signature a catalog requires. The zero value requires none.
+// Verification defines the signature that a catalog requires. The zero value requires none.
 type Verification struct {
-	// PublicKeys are PEM public keys, one in each element; a signature by any one of them will do.
+	// PublicKeys are PEM public keys, one per element; a signature by one of them is enough.
 	PublicKeys [][]byte
 }
 
 // Required reports whether a signature is required.
 func (v Verification) Required() bool { return len(v.PublicKeys) > 0 }
 
-// Verify returns nil if the source requires no signature, or the image with that digest has one by one of the keys.
-// Errors wrap ErrUnsigned, ErrBadSignature, ErrBadSource where a key is none, or ErrUnreachable and its like.
+// Verify returns nil if the source requires no signature, or if the image with that digest has a signature by one of
+// the keys. Errors wrap ErrUnsigned, ErrBadSignature, ErrBadSource if a key is invalid, or an error about the
+// registry such as ErrUnreachable.
 //
-// A digest that was found signed stays so for these keys: a digest's signature cannot become invalid. With a cache
-// directory the signature is kept there too, and verified again when it is read, so that a restart needs no registry.
+// A verified digest stays verified for the same keys, because the signature of a digest cannot become invalid. If
+// there is a cache directory, the signature is kept there too, and verified again when it is read, so that a restart
+// needs no registry.
 func (c *Client) Verify(ctx context.Context, s Source, digest string) error {
 	if !s.Verification.Required() {
 		return nil
@@ -45,7 +47,7 @@ func (c *Client) Verify(ctx context.Context, s Source, digest string) error {
 	if s.Directory != "" {
 		return fmt.Errorf("verify %s: %w: a directory has no signature, only an image can have one", s, ErrUnsigned)
 	}
-	key := s.Verification.key(digest)
+	key := s.Verification.cacheKey(digest)
 	if c.isVerified(key) {
 		return nil
 	}
@@ -53,7 +55,7 @@ func (c *Client) Verify(ctx context.Context, s Source, digest string) error {
 	if err != nil {
 		return fmt.Errorf("verify %s: %w: %w", s, ErrBadSource, err)
 	}
-	if kept, ok := c.cachedSignature(digest); ok && keys.Verify([][]byte{kept}, digest) == nil {
+	if cached, ok := c.readCachedSignature(digest); ok && keys.Verify([][]byte{cached}, digest) == nil {
 		c.setVerified(key)
 		return nil
 	}
@@ -64,32 +66,33 @@ func (c *Client) Verify(ctx context.Context, s Source, digest string) error {
 	return nil
 }
 
+// verifyRemote verifies a digest with the signatures in the registry, and caches the valid signature.
 func (c *Client) verifyRemote(ctx context.Context, s Source, keys sign.Keys, digest string) error {
-	ref, err := parse(s.Image, s.Access)
+	ref, err := parseReference(s.Image, s.Access)
 	if err != nil {
 		return err
 	}
-	var bundles [][]byte
-	err = c.attached(ctx, ref.Context().Digest(digest).String(), sign.BundleMediaType, s.Access,
-		func(bundle []byte) bool {
-			if keys.Verify([][]byte{bundle}, digest) == nil {
-				c.cacheSignature(digest, bundle)
-				bundles = [][]byte{bundle}
+	var signatures [][]byte
+	err = c.visitArtifacts(ctx, ref.Context().Digest(digest).String(), sign.BundleMediaType, s.Access,
+		func(signature []byte) bool {
+			if keys.Verify([][]byte{signature}, digest) == nil {
+				c.cacheSignature(digest, signature)
+				signatures = [][]byte{signature} // one valid signature is enough
 				return false
 			}
-			bundles = append(bundles, bundle)
+			signatures = append(signatures, signature)
 			return true
 		})
 	if err != nil {
 		return err
 	}
-	return keys.Verify(bundles, digest)
+	return keys.Verify(signatures, digest)
 }
 
-// SignatureArtifact is a signature as it is attached, with the annotations by which cosign finds it.
+// SignatureArtifact returns a signature as an artifact. cosign finds the artifact by its annotations.
 func SignatureArtifact(bundle []byte) Artifact { return StatementArtifact(bundle, sign.PredicateType) }
 
-// StatementArtifact is a statement of a Signer as it is attached.
+// StatementArtifact returns a statement of a Signer as an artifact.
 func StatementArtifact(bundle []byte, predicateType string) Artifact {
 	return Artifact{Type: sign.BundleMediaType, Content: bundle, Annotations: map[string]string{
 		"dev.sigstore.bundle.content":       "dsse-envelope",
@@ -97,13 +100,13 @@ func StatementArtifact(bundle []byte, predicateType string) Artifact {
 	}}
 }
 
-// key tells which digest was verified with which keys.
-func (v Verification) key(digest string) string {
+// cacheKey returns a key for the digest and the public keys together.
+func (v Verification) cacheKey(digest string) string {
 	sum := sha256.Sum256(bytes.Join(v.PublicKeys, []byte{0}))
 	return fmt.Sprintf("%s %x", digest, sum)
 }
 
-// maxVerified bounds what is remembered. Forgetting costs a look at the registry.
+// maxVerified bounds the recorded verifications. If a record is dropped, the digest is only verified again.
 const maxVerified = 1000
 
 func (c *Client) isVerified(key string) bool {
@@ -127,7 +130,7 @@ func (c *Client) signaturePath(digest string) string {
 	return filepath.Join(c.options.CacheDir, strings.ReplaceAll(digest, ":", "-")+signatureSuffix)
 }
 
-func (c *Client) cachedSignature(digest string) ([]byte, bool) {
+func (c *Client) readCachedSignature(digest string) ([]byte, bool) {
 	if c.options.CacheDir == "" || strings.ContainsAny(digest, `/\`) {
 		return nil, false
 	}
@@ -135,7 +138,7 @@ func (c *Client) cachedSignature(digest string) ([]byte, bool) {
 	return bundle, err == nil
 }
 
-// cacheSignature keeps a signature. Errors of the cache are ignored.
+// cacheSignature writes a signature to the cache directory. Errors of the cache are ignored.
 func (c *Client) cacheSignature(digest string, bundle []byte) {
 	if c.options.CacheDir == "" || os.MkdirAll(c.options.CacheDir, 0o750) != nil {
 		return
@@ -143,7 +146,7 @@ func (c *Client) cacheSignature(digest string, bundle []byte) {
 	_ = writeFile(c.signaturePath(digest), bundle)
 }
 
-// writeFile replaces a file by a whole one or not at all.
+// writeFile replaces a file completely, or leaves it unchanged if an error occurs.
 func writeFile(path string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".file-*")
 	if err != nil {

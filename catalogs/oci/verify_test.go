@@ -56,7 +56,7 @@ func attach(t *testing.T, image string, artifact oci.Artifact) string {
 	return digest
 }
 
-// registries are one of each kind: with a referrers API and without.
+// registries returns a registry with a referrers API and a registry without it.
 func registries(t *testing.T) map[string]string {
 	t.Helper()
 	with := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)),
@@ -96,7 +96,7 @@ func TestAttach(t *testing.T) {
 			image := host + "/team/catalog"
 			image += "@" + push(t, catalogDir(t), image+":v1")
 			c := oci.NewClient(oci.Options{})
-			none, err := c.Attached(t.Context(), image, "application/x", oci.Access{})
+			none, err := c.ReadArtifacts(t.Context(), image, "application/x", oci.Access{})
 			if err != nil || len(none) > 0 {
 				t.Fatalf("at first there is %q, %v", none, err)
 			}
@@ -105,7 +105,7 @@ func TestAttach(t *testing.T) {
 				t.Errorf("the same artifact got the digests %s and %s", one, again)
 			}
 			attach(t, image, oci.Artifact{Type: "application/y", Content: []byte("other")})
-			got, err := c.Attached(t.Context(), image, "application/x", oci.Access{})
+			got, err := c.ReadArtifacts(t.Context(), image, "application/x", oci.Access{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,10 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preflight says what a release needs of a cluster, by its bundle and by those of
-// the upgrades that lead to it. It is pure: hub and command line give it the same package
-// and get the same answer. Whether a cluster meets the requirements is decided in package
-// rollouts/holds.
+// Package preflight computes the requirements of a release on a cluster, from its bundle and from the bundles of the
+// upgrades that lead to it. It is pure: the hub and the command line pass it the same package and get the same
+// result. Package rollouts/holds decides whether a cluster meets the requirements.
 package preflight
 
 import (
@@ -16,15 +15,14 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/diff"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/requirements"
+	"github.com/bellwether-dev/bellwether/bundles/review"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Limits of what is read for a rollout, and the API's.
+// Limits of the bundles that are read for a rollout, and limits of the API.
 const (
 	maxUpgrades    = 20
 	maxRead        = 30
@@ -36,28 +34,29 @@ const (
 	maxRight       = 256
 )
 
-// Upgrades are the upgrade paths to a release from what clusters run: each begins with
-// the installed bundle and ends with the release's. There is one for each bundle.
+// Upgrades returns the upgrade paths from the installed bundles to a release: each begins with the installed bundle and
+// ends with the release's bundle. There is one path for each bundle, and at most maxUpgrades paths. A bundle without a
+// path is omitted.
 func Upgrades(pkg *catalogs.Package, release v1alpha1.Release, installed []catalogs.Installed) [][]string {
 	var paths [][]string
-	known := map[string]bool{"": true, release.Bundle: true}
+	isDone := map[string]bool{"": true, release.Bundle: true}
 	sorted := slices.SortedFunc(slices.Values(installed), func(a, b catalogs.Installed) int {
 		return cmp.Compare(a.Name, b.Name)
 	})
 	for _, i := range sorted {
-		if known[i.Name] || len(paths) == maxUpgrades {
+		if isDone[i.Name] || len(paths) == maxUpgrades {
 			continue
 		}
-		known[i.Name] = true
+		isDone[i.Name] = true
 		path, err := pkg.PathFrom(release.Channel, i, release.Bundle)
-		if err == nil { // that there is no path is reported elsewhere
+		if err == nil { // a missing path is reported elsewhere
 			paths = append(paths, append([]string{i.Name}, path...))
 		}
 	}
 	return paths
 }
 
-// BundlesToRead are the bundles of a release and of its upgrade paths.
+// BundlesToRead returns the names of the bundles of a release and of its upgrade paths.
 func BundlesToRead(release v1alpha1.Release, upgrades [][]string) []string {
 	names := []string{release.Bundle}
 	for _, name := range slices.Concat(upgrades...) {
@@ -68,8 +67,8 @@ func BundlesToRead(release v1alpha1.Release, upgrades [][]string) []string {
 	return names
 }
 
-// Requirements says what a release needs of a cluster. The package has the manifests
-// of BundlesToRead, as far as they could be read.
+// Requirements returns the requirements of a release on a cluster. The package must have the manifests of
+// BundlesToRead, as far as they can be read.
 func Requirements(pkg *catalogs.Package, release v1alpha1.Release,
 	upgrades [][]string) *v1alpha1.ReleaseRequirements {
 	r := &requirementsReader{pkg: pkg, unread: map[string]bool{}, refused: map[[2]string]string{},
@@ -77,7 +76,7 @@ func Requirements(pkg *catalogs.Package, release v1alpha1.Release,
 	r.readRelease(release)
 	for _, path := range upgrades {
 		r.readUpgrade(path)
-		r.readGrowth(path)
+		r.readAddedPermissions(path)
 	}
 	r.out.NotRead = phrase.Truncate(strings.Join(r.notRead, "; "), maxRequirement)
 	return r.out
@@ -85,12 +84,13 @@ func Requirements(pkg *catalogs.Package, release v1alpha1.Release,
 
 type requirementsReader struct {
 	pkg *catalogs.Package
-	// parsed are the two bundles that were asked for last, the newest first: more would take too much memory.
+	// parsed are the two bundles that were used last, the newest first. More bundles would need too much memory.
 	parsed [2]*parsedBundle
-	// unread are bundles that cannot be read, and notRead says why.
+	// unread are bundles that cannot be read, and notRead the reasons.
 	unread  map[string]bool
 	notRead []string
-	// refused are the reasons why upgrades from one bundle to another are refused, or empty. Paths have hops in common.
+	// refused are the reasons why upgrades from one bundle to another are refused; empty if they are not. It is a
+	// cache, because paths have hops in common.
 	refused map[[2]string]string
 	out     *v1alpha1.ReleaseRequirements
 }
@@ -100,8 +100,8 @@ type parsedBundle struct {
 	bundle *bundles.Bundle
 }
 
-// bundle returns a bundle with its manifests; nil where these are not known.
-func (r *requirementsReader) bundle(name string) *bundles.Bundle {
+// loadBundle returns a bundle with its manifests; nil if they cannot be read. It records the reason in r.notRead.
+func (r *requirementsReader) loadBundle(name string) *bundles.Bundle {
 	if r.unread[name] {
 		return nil
 	}
@@ -111,8 +111,8 @@ func (r *requirementsReader) bundle(name string) *bundles.Bundle {
 			return p.bundle
 		}
 	}
-	r.parsed[1] = nil // so that there are never three
-	b, problem := r.parse(name)
+	r.parsed[1] = nil // so that there are never three bundles in memory
+	b, problem := r.parseBundle(name)
 	if problem != "" {
 		r.unread[name] = true
 		r.notRead = append(r.notRead, problem)
@@ -122,39 +122,40 @@ func (r *requirementsReader) bundle(name string) *bundles.Bundle {
 	return b
 }
 
-// parse returns a bundle, or why it cannot be read.
-func (r *requirementsReader) parse(name string) (*bundles.Bundle, string) {
-	described, ok := r.pkg.Bundles[name]
+// parseBundle returns a bundle, or why it cannot be read.
+func (r *requirementsReader) parseBundle(name string) (*bundles.Bundle, string) {
+	entry, ok := r.pkg.Bundles[name]
 	switch {
 	case !ok:
 		return nil, fmt.Sprintf("bundle %s is not in the catalog", name)
-	case len(described.Objects) == 0 && described.Image == "":
+	case len(entry.Objects) == 0 && entry.Image == "":
 		return nil, fmt.Sprintf("the catalog has neither the manifests of bundle %s nor its image", name)
-	case len(described.Objects) == 0:
+	case len(entry.Objects) == 0:
 		return nil, fmt.Sprintf("the manifests of bundle %s are not in the catalog, and image %s could not be read",
-			name, described.Image)
+			name, entry.Image)
 	}
-	b, err := bundles.FromManifests(described.Objects, nil)
+	b, err := bundles.FromManifests(entry.Objects, nil)
 	if err != nil {
 		return nil, fmt.Sprintf("bundle %s: %v", name, err)
 	}
 	return b, ""
 }
 
+// readRelease records the requirements of the release's bundle itself.
 func (r *requirementsReader) readRelease(release v1alpha1.Release) {
-	if described, ok := r.pkg.Bundles[release.Bundle]; ok {
-		r.out.MinKubeVersion = phrase.Truncate(described.MinKubeVersion(), maxVersion)
-		r.readSupport(described)
+	if entry, ok := r.pkg.Bundles[release.Bundle]; ok {
+		r.out.MinKubeVersion = phrase.Truncate(entry.MinKubeVersion(), maxVersion)
+		r.readSupport(entry)
 	}
-	b := r.bundle(release.Bundle)
+	b := r.loadBundle(release.Bundle)
 	if b == nil {
 		return
 	}
 	r.out.MinKubeVersion = phrase.Truncate(b.CSV.Spec.MinKubeVersion, maxVersion)
-	// Where there are too many, those that were removed first count.
+	// If there are too many, the APIs that are removed first take precedence.
 	all := requirements.RemovedAPIs(b)
 	slices.SortStableFunc(all, func(a, b requirements.RemovedAPI) int {
-		return registryv1.CompareKubernetes(a.In, b.In)
+		return bundles.CompareKubernetes(a.In, b.In)
 	})
 	for _, removed := range all {
 		if len(r.out.RemovedAPIs) == maxRemovedAPIs {
@@ -164,9 +165,10 @@ func (r *requirementsReader) readRelease(release v1alpha1.Release) {
 			Kind: removed.Object.GetKind(), Name: phrase.Truncate(removed.Object.GetName(), maxName),
 			RemovedIn: removed.In})
 	}
-	r.out.TooLarge = phrase.Truncate(r.tooLarge(release), maxRequirement)
+	r.out.TooLarge = phrase.Truncate(r.checkSize(release), maxRequirement)
 }
 
+// readSupport records until when and on which versions of Kubernetes a bundle is supported.
 func (r *requirementsReader) readSupport(b *catalogs.Bundle) {
 	support, err := b.Support()
 	if err != nil {
@@ -174,18 +176,18 @@ func (r *requirementsReader) readSupport(b *catalogs.Bundle) {
 		return
 	}
 	r.out.EndOfSupport = support.EndOfSupport
-	if k := support.Kubernetes; k != (registryv1.KubernetesRange{}) {
+	if k := support.Kubernetes; k != (bundles.KubernetesRange{}) {
 		r.out.SupportedKubernetes = &v1alpha1.KubernetesRange{Min: k.Min, Max: k.Max}
 	}
 }
 
-// tooLarge says why a release fits on no cluster; empty where it does.
-func (r *requirementsReader) tooLarge(release v1alpha1.Release) string {
+// checkSize returns why a release does not fit on any cluster; empty if it fits.
+func (r *requirementsReader) checkSize(release v1alpha1.Release) string {
 	v, err := view.Build(view.Input{Package: r.pkg, Channel: release.Channel, Next: release.Bundle})
 	if errors.Is(err, view.ErrBundleTooLarge) {
 		return err.Error()
 	}
-	if err != nil { // the agents report it
+	if err != nil { // the agents report the error
 		return ""
 	}
 	objects := r.pkg.Bundles[release.Bundle].Objects
@@ -205,13 +207,14 @@ func (r *requirementsReader) tooLarge(release v1alpha1.Release) string {
 	return ""
 }
 
-// readGrowth compares the rights at both ends of a path.
-func (r *requirementsReader) readGrowth(path []string) {
-	newer, older := r.bundle(path[len(path)-1]), r.bundle(path[0])
+// readAddedPermissions records the permissions that the last bundle of a path has and the first bundle does not have.
+// It records nothing if one of them cannot be read.
+func (r *requirementsReader) readAddedPermissions(path []string) {
+	newer, older := r.loadBundle(path[len(path)-1]), r.loadBundle(path[0])
 	if older == nil || newer == nil {
 		return
 	}
-	all := diff.AddedPermissions(older, newer)
+	all := review.AddedPermissions(older, newer)
 	if len(all) == 0 {
 		return
 	}
@@ -222,11 +225,11 @@ func (r *requirementsReader) readGrowth(path []string) {
 	r.out.AddedPermissions = append(r.out.AddedPermissions, added)
 }
 
-// readUpgrade looks at each hop of a path.
+// readUpgrade checks each hop of a path, and records the first refused hop. It ends at a bundle that cannot be read.
 func (r *requirementsReader) readUpgrade(path []string) {
 	for i := 1; i < len(path); i++ {
-		reason, known := r.refusal(path[i-1], path[i])
-		if !known {
+		reason, isKnown := r.findRefusal(path[i-1], path[i])
+		if !isKnown {
 			return
 		}
 		if reason != "" {
@@ -237,21 +240,22 @@ func (r *requirementsReader) readUpgrade(path []string) {
 	}
 }
 
-// refusal returns why an upgrade from one bundle to the next is refused, empty if it is not, and whether that is known.
-func (r *requirementsReader) refusal(from, to string) (string, bool) {
+// findRefusal returns why an upgrade from one bundle to the next is refused; empty if it is not. It returns false if
+// a bundle cannot be read.
+func (r *requirementsReader) findRefusal(from, to string) (string, bool) {
 	hop := [2]string{from, to}
-	if reason, known := r.refused[hop]; known {
+	if reason, isCached := r.refused[hop]; isCached {
 		return reason, true
 	}
-	older := r.bundle(from)
+	older := r.loadBundle(from)
 	if older == nil {
-		r.bundle(to) // says why it cannot be read either
+		r.loadBundle(to) // records why that bundle cannot be read either
 		return "", false
 	}
-	newer := r.bundle(to)
+	newer := r.loadBundle(to)
 	if newer == nil {
 		return "", false
 	}
-	r.refused[hop] = requirements.RefusedUpgrade(older, newer)
+	r.refused[hop] = requirements.ExplainRefusedUpgrade(older, newer)
 	return r.refused[hop], true
 }

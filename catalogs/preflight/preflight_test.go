@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/preflight"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 // csv is the ClusterServiceVersion of a version.
@@ -24,7 +24,7 @@ func csv(version string) []byte {
 		"metadata": {"name": "echo.v%s"}, "spec": {"version": %q, "minKubeVersion": "1.30.0"}}`, version, version)
 }
 
-// crd is a definition that stores objects as the first of its versions.
+// crd returns a definition that stores objects as the first of its versions.
 func crd(scope string, versions ...string) []byte {
 	var list []string
 	for i, v := range versions {
@@ -38,7 +38,7 @@ func crd(scope string, versions ...string) []byte {
 
 const budget = `{"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "echo"}}`
 
-// ladder is a package whose versions upgrade one after the other.
+// ladder returns a package whose versions upgrade one after the other.
 func ladder(bundles ...*catalogs.Bundle) *catalogs.Package {
 	channel := &catalogs.Channel{Name: "stable"}
 	pkg := &catalogs.Package{Name: "echo", DefaultChannel: "stable", Bundles: map[string]*catalogs.Bundle{},
@@ -56,9 +56,9 @@ func bundle(version string, objects ...[]byte) *catalogs.Bundle {
 		Objects: append([][]byte{csv(version)}, objects...)}
 }
 
-// supporting adds what a bundle says of its support.
+// supporting adds the support information to a bundle.
 func supporting(b *catalogs.Bundle, value string) *catalogs.Bundle {
-	b.Properties = append(b.Properties, registryv1.Property{Type: registryv1.PropertySupport, Value: []byte(value)})
+	b.Properties = append(b.Properties, bundles.Property{Type: bundles.PropertySupport, Value: []byte(value)})
 	return b
 }
 
@@ -73,7 +73,7 @@ func TestRequirements(t *testing.T) {
 	large := []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"text": "` +
 		strings.Repeat("x", 1<<20) + `"}}`)
 	unread := &catalogs.Bundle{Name: "echo.v1.2.0", Version: semver.MustParse("1.2.0"), Image: "example.com/echo:1",
-		Properties: []registryv1.Property{{Type: registryv1.PropertyCSVMetadata,
+		Properties: []bundles.Property{{Type: bundles.PropertyCSVMetadata,
 			Value: []byte(`{"minKubeVersion": "1.31.0"}`)}}}
 	namespaced := crd("Namespaced", "v1")
 	tests := map[string]struct {
@@ -165,8 +165,8 @@ func TestBundlesToRead(t *testing.T) {
 	}
 }
 
-// TestRequirementsKeepTwoBundles has upgrade paths over many bundles with large definitions, each of which takes 10 MiB
-// once it is decoded.
+// TestRequirementsKeepTwoBundles has upgrade paths over many bundles with large definitions, each of which takes 10
+// MiB after it is decoded.
 func TestRequirementsKeepTwoBundles(t *testing.T) {
 	pkg := &catalogs.Package{Name: "echo", Bundles: map[string]*catalogs.Bundle{}}
 	var path []string

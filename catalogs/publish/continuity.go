@@ -13,85 +13,91 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// Loss is something that a catalog offers and the one that is to replace it does not.
+// Loss is something that a catalog offers and that its replacement does not offer.
 type Loss struct {
 	Package string `json:"package"`
 	Channel string `json:"channel,omitempty"`
-	// Bundle is empty where a whole package or channel is lost.
+	// Bundle is empty if a whole package or channel is lost.
 	Bundle string `json:"bundle,omitempty"`
-	// Text says what is lost and for whom, in one line.
+	// Text describes the loss and its effect in one line.
 	Text string `json:"text"`
 }
 
 func (l Loss) String() string {
-	where := "package " + l.Package
+	place := "package " + l.Package
 	if l.Channel != "" {
-		where += ", channel " + l.Channel
+		place += ", channel " + l.Channel
 	}
-	return where + ": " + l.Text
+	return place + ": " + l.Text
 }
 
-// Losses compares a catalog with the one that is to replace it. A package, a channel or a version may only disappear
-// where the new catalog blocks it, or names it in the skips of another version; from every version that the old catalog
-// has there must be a way to the head of its channel; and a version's bundle never changes. The order is stable.
-func Losses(before, after []*catalogs.Package) []Loss {
-	now := map[string]*catalogs.Package{}
+// FindLosses compares a catalog with its replacement, and returns losses in a stable order. A missing package is a
+// loss. A missing version is a loss unless it is blocked or named in skips, and a missing channel unless all its
+// versions are. A version of the old catalog without an upgrade path to the head of its channel is a loss, unless it is
+// blocked. A bundle whose version or digest changed is a loss.
+func FindLosses(before, after []*catalogs.Package) []Loss {
+	afterByName := map[string]*catalogs.Package{}
 	for _, p := range after {
-		now[p.Name] = p
+		afterByName[p.Name] = p
 	}
 	var out []Loss
 	for _, old := range before {
-		p, ok := now[old.Name]
+		p, ok := afterByName[old.Name]
 		if !ok {
-			out = append(out, Loss{Package: old.Name, Text: "it is gone; clusters that run it get no upgrade any more"})
+			out = append(out, Loss{Package: old.Name, Text: "it is gone; clusters that run it get no further upgrade"})
 			continue
 		}
-		out = append(out, changed(old, p)...)
+		out = append(out, findChangedBundles(old, p)...)
 		for _, name := range slices.Sorted(maps.Keys(old.Channels)) {
-			out = append(out, lostInChannel(old, p, name)...)
+			out = append(out, findChannelLosses(old, p, name)...)
 		}
 	}
 	return out
 }
 
-// changed finds versions that are another bundle than before.
-func changed(old, p *catalogs.Package) []Loss {
+// findChangedBundles returns a loss for each bundle whose version or content changed.
+func findChangedBundles(old, p *catalogs.Package) []Loss {
 	var out []Loss
 	for _, name := range slices.Sorted(maps.Keys(old.Bundles)) {
-		was, is := old.Bundles[name], p.Bundles[name]
-		if is == nil {
+		oldBundle, newBundle := old.Bundles[name], p.Bundles[name]
+		if newBundle == nil {
 			continue
 		}
-		if !was.Version.Equals(is.Version) {
+		if !oldBundle.Version.Equals(newBundle.Version) {
 			out = append(out, Loss{Package: p.Name, Bundle: name,
-				Text: fmt.Sprintf("%s was version %s and is now %s", name, was.VersionString(), is.VersionString())})
+				Text: fmt.Sprintf("%s was version %s and is now %s", name, oldBundle.VersionString(),
+					newBundle.VersionString())})
 		}
-		a, b := digestOf(was.Image), digestOf(is.Image)
+		a, b := getDigest(oldBundle.Image), getDigest(newBundle.Image)
 		if a != "" && b != "" && a != b {
 			out = append(out, Loss{Package: p.Name, Bundle: name,
-				Text: fmt.Sprintf("version %s was the bundle %s and is now %s", is.VersionString(), a, b)})
+				Text: fmt.Sprintf("version %s was the bundle %s and is now %s", newBundle.VersionString(), a, b)})
 		}
 	}
 	return out
 }
 
-// digestOf is the digest in a reference. What comes before it may change: the bundle may have been mirrored.
-func digestOf(image string) string {
+// getDigest returns the digest in an image reference. The repository can change, because the bundle could have
+// been mirrored.
+func getDigest(image string) string {
 	_, digest, _ := strings.Cut(image, "@")
 	return digest
 }
 
-func lostInChannel(old, p *catalogs.Package, name string) []Loss {
-	was := old.Channels[name]
-	is, ok := p.Channels[name]
+// findChannelLosses returns the losses in a channel of the old package: the channel itself, or each version that the
+// new channel lacks or has no upgrade path from. Versions that are blocked are no loss.
+func findChannelLosses(old, p *catalogs.Package, name string) []Loss {
+	oldChannel := old.Channels[name]
+	newChannel, ok := p.Channels[name]
 	if !ok {
-		if allBlocked(p, was) {
+		if areAllBlockedOrSkipped(p, oldChannel) {
 			return nil
 		}
-		return []Loss{{Package: p.Name, Channel: name, Text: "it is gone; who follows it gets no upgrade any more"}}
+		return []Loss{{Package: p.Name, Channel: name,
+			Text: "it is gone; clusters that follow it get no further upgrade"}}
 	}
-	installed := make([]catalogs.Installed, 0, len(was.Entries))
-	for _, e := range was.Entries {
+	installed := make([]catalogs.Installed, 0, len(oldChannel.Entries))
+	for _, e := range oldChannel.Entries {
 		i := catalogs.Installed{Name: e.Name}
 		if b := old.Bundles[e.Name]; b != nil {
 			i.Version = b.Version.String()
@@ -102,32 +108,36 @@ func lostInChannel(old, p *catalogs.Package, name string) []Loss {
 	if err != nil {
 		return []Loss{{Package: p.Name, Channel: name, Text: err.Error()}}
 	}
-	head, _ := is.Head() // Routes found it.
+	head, _ := newChannel.Head() // Routes already found the head.
 	var out []Loss
 	for _, i := range installed {
-		if text := lost(was, is, p, i, routes[i.Name].Hops, head); text != "" {
+		if text := describeLoss(oldChannel, newChannel, p, i, routes[i.Name].Hops, head); text != "" {
 			out = append(out, Loss{Package: p.Name, Channel: name, Bundle: i.Name, Text: text})
 		}
 	}
 	return out
 }
 
-func allBlocked(p *catalogs.Package, c *catalogs.Channel) bool {
+// areAllBlockedOrSkipped reports whether every version of a channel is blocked or skipped.
+func areAllBlockedOrSkipped(p *catalogs.Package, c *catalogs.Channel) bool {
 	return !slices.ContainsFunc(c.Entries, func(e catalogs.Entry) bool {
 		_, blocked := p.Blocked(e.Name)
 		return !blocked && !c.Skips(e.Name)
 	})
 }
 
-func lost(was, is *catalogs.Channel, p *catalogs.Package, i catalogs.Installed, hops int, head string) string {
+// describeLoss describes what a cluster with a version loses; empty if it loses nothing.
+func describeLoss(oldChannel, newChannel *catalogs.Channel, p *catalogs.Package, i catalogs.Installed, hops int,
+	head string) string {
 	if _, blocked := p.Blocked(i.Name); blocked {
 		return ""
 	}
 	version := cmp.Or(i.Version, i.Name)
-	if hops < 0 {
+	if hops < 0 { // there is no path
 		return fmt.Sprintf("there is no upgrade path from %s to the head %s", version, head)
 	}
-	if _, offered := is.Entry(i.Name); !offered && !was.Skips(i.Name) && !is.Skips(i.Name) {
+	isSkipped := oldChannel.Skips(i.Name) || newChannel.Skips(i.Name)
+	if _, offered := newChannel.Entry(i.Name); !offered && !isSkipped {
 		return fmt.Sprintf("%s is no longer offered, and neither blocked nor skipped by name", version)
 	}
 	return ""

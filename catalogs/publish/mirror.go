@@ -17,11 +17,11 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// Mirror writes a catalog to the empty directory out, with every bundle image in another repository: by the same
-// digest, so that it is the same bundle. It returns where each image comes from, by where it goes. The same catalog
-// gives the same files. A bundle that is named without a digest is an error that wraps ErrNoDigest.
+// Mirror writes a catalog to the empty directory out, with every bundle image in another repository, by the same
+// digest. It returns the original reference of each image by its new reference. The same catalog gives the same
+// files. A bundle image without a digest is an error that wraps ErrNoDigest.
 func Mirror(files catalogs.Files, out, repository string) (map[string]string, error) {
-	from := map[string]string{}
+	sources := map[string]string{}
 	err := files(func(name string, content io.Reader) error {
 		var file bytes.Buffer
 		err := catalogs.EachDocument(content, func(document []byte) error {
@@ -29,7 +29,7 @@ func Mirror(files catalogs.Files, out, repository string) (map[string]string, er
 			if err := json.Unmarshal(document, meta); err != nil {
 				return fmt.Errorf("%w: %w", catalogs.ErrNotCatalog, err)
 			}
-			blob, err := mirrored(meta, repository, from)
+			blob, err := mirrorDocument(meta, repository, sources)
 			if err != nil {
 				return err
 			}
@@ -41,10 +41,10 @@ func Mirror(files catalogs.Files, out, repository string) (map[string]string, er
 		}
 		return writeMirrored(filepath.Join(out, filepath.FromSlash(name)), file.Bytes())
 	})
-	return from, err
+	return sources, err
 }
 
-// writeMirrored writes JSON, also if the file was YAML.
+// writeMirrored writes a JSON file, even if the original file was YAML.
 func writeMirrored(path string, content []byte) error {
 	if filepath.Ext(path) != ".json" {
 		path += ".json"
@@ -63,7 +63,9 @@ func writeMirrored(path string, content []byte) error {
 	return nil
 }
 
-func mirrored(meta *declcfg.Meta, repository string, from map[string]string) ([]byte, error) {
+// mirrorDocument returns a document with the new image reference, and adds the original reference to sources.
+// Documents without an image stay unchanged.
+func mirrorDocument(meta *declcfg.Meta, repository string, sources map[string]string) ([]byte, error) {
 	if meta.Schema != declcfg.SchemaBundle {
 		return meta.Blob, nil
 	}
@@ -80,12 +82,12 @@ func mirrored(meta *declcfg.Meta, repository string, from map[string]string) ([]
 	if image == "" {
 		return meta.Blob, nil
 	}
-	digest := digestOf(image)
+	digest := getDigest(image)
 	if digest == "" {
 		return nil, fmt.Errorf("%w: bundle %q is the image %s", ErrNoDigest, meta.Name, image)
 	}
 	target := repository + "@" + digest
-	from[target] = image
+	sources[target] = image
 	if err := replaceImage(doc, image, target); err != nil {
 		return nil, fmt.Errorf("bundle %q: %w", meta.Name, err)
 	}
@@ -96,7 +98,7 @@ func mirrored(meta *declcfg.Meta, repository string, from map[string]string) ([]
 	return blob, nil
 }
 
-// replaceImage changes the bundle's image, and the entry that lists it among the images related to the bundle.
+// replaceImage replaces image by target in the document of a bundle: as the bundle's image, and in the related images.
 func replaceImage(doc map[string]json.RawMessage, image, target string) error {
 	var err error
 	if doc["image"], err = json.Marshal(target); err != nil {

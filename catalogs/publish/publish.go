@@ -1,14 +1,14 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package publish brings a compiled catalog to a registry, whole or not at all.
+// Package publish publishes a compiled catalog to a registry, completely or not at all.
 //
-// Its inputs are a directory, a tag, and what the tag holds now. Everything goes to the registry by digest first:
-// bundles, catalog, the list of what is in it, and the signature. The tag moves last, and only if it still holds what
-// was compared with. So whoever follows the tag sees the old catalog or the new one with everything that belongs to it;
-// a publish that was killed or failed half-way has changed nothing for anybody, and repeating it finishes it.
+// Its inputs are a directory, a tag, and the present catalog of the tag. Everything is first pushed by digest:
+// bundles, catalog, SBOM, and signature. The tag moves last, and only if it still has the digest with which the
+// catalog was compared. So users of the tag see either the old catalog, or the new catalog with everything that
+// belongs to it. A publish that was killed or failed half-way has no visible effect, and repeating it completes it.
 //
-// It does not decide what a catalog says: that is compiled before.
+// It does not decide the content of a catalog, which is compiled earlier.
 package publish
 
 import (
@@ -25,18 +25,18 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/catalogs/opm"
 	"github.com/bellwether-dev/bellwether/catalogs/sbom"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 )
 
 var (
-	// ErrContinuity says that something which the tag's catalog offers would be lost.
+	// ErrContinuity means that something that the tag's catalog offers would be lost.
 	ErrContinuity = errors.New("continuity broken")
-	// ErrMissingBundles says that the catalog names bundles which their registries do not have.
+	// ErrMissingBundles means that registries do not have bundles that the catalog names.
 	ErrMissingBundles = errors.New("missing bundles")
-	// ErrNoDigest says that a catalog names a bundle by something that can change.
+	// ErrNoDigest means that a catalog names a bundle by a reference that can change.
 	ErrNoDigest = errors.New("no digest")
 )
 
@@ -53,79 +53,82 @@ const (
 	StageTag       Stage = "tag"
 )
 
-// Progress is how far a publish got.
+// Progress is the progress of a publish.
 type Progress struct {
 	Stage Stage
-	// Done and Total count bundles; elsewhere both are 1.
+	// Done and Total count bundles; in other stages both are 1.
 	Done, Total int
-	// Text describes what was done.
+	// Text describes the completed step.
 	Text string
 }
 
-// Nothing is what Input.Expect says where the tag must not exist yet.
+// Nothing is the value of Input.Expect if the tag must not exist yet.
 const Nothing = "none"
 
-// Input says what to publish and where.
+// Input defines what is published and where.
 type Input struct {
-	// Dir holds the compiled catalog.
+	// Dir contains the compiled catalog.
 	Dir string
-	// Ref is the tag to publish as.
+	// Ref is the tag under which the catalog is published.
 	Ref    string
 	Access oci.Access
-	// Bundles are local bundle directories by the image that the catalog names: repository@digest. They are pushed
-	// first.
+	// Bundles are local bundle directories by the image that the catalog names: repository@digest. They are
+	// pushed first.
 	Bundles map[string]string
 	// Mirrored are images to copy, by the image that the catalog names, as Mirror returns them.
 	Mirrored map[string]string
-	// SkipBundleCheck leaves out the look at whether the registries have the catalog's bundles.
+	// SkipBundleCheck does not check whether the registries have the catalog's bundles.
 	SkipBundleCheck bool
 	// Signer signs the catalog; nil leaves it unsigned.
 	Signer *sign.Signer
-	// Expect is the digest that the tag must hold, or Nothing; empty accepts what it holds when publishing begins.
+	// Expect is the digest that the tag must have, or Nothing; empty accepts the digest that the tag has when
+	// publishing begins.
 	Expect string
-	// Force publishes in spite of losses, for the reason given; it is kept with the catalog's SBOM.
+	// Force is the reason to publish in spite of losses; it is kept with the catalog's SBOM. Empty does not
+	// permit losses.
 	Force string
-	// Report is called after each step, from several goroutines but never at the same time; it may be nil.
+	// Report is called after each step, from several goroutines but never concurrently; it can be nil.
 	Report func(Progress)
 }
 
-// Result says what was published.
+// Result describes the published catalog.
 type Result struct {
 	Ref string `json:"ref"`
-	// Digest is the catalog's; Previous is what the tag held before, if anything.
+	// Digest is the digest of the catalog; Previous is the digest that the tag had before, if any.
 	Digest   string `json:"digest"`
 	Previous string `json:"previous,omitempty"`
-	// Changed is false where the tag held this very catalog already.
+	// Changed is false if the tag already had this digest.
 	Changed bool `json:"changed"`
-	// Packages and Bundles count what the catalog has.
+	// Packages and Bundles are the numbers of packages and bundles in the catalog.
 	Packages int `json:"packages"`
 	Bundles  int `json:"bundles"`
-	// Pushed, Copied and Checked count the bundles that were written, copied and looked for.
+	// Pushed, Copied and Checked are the numbers of bundles that were pushed, copied and found in their registry.
 	Pushed  int `json:"pushedBundles"`
 	Copied  int `json:"copiedBundles"`
 	Checked int `json:"checkedBundles"`
-	// SBOM is the digest of the manifest that attaches the list of what is in the catalog.
+	// SBOM is the digest of the manifest of the attached SBOM.
 	SBOM string `json:"sbom"`
-	// Signed reports whether the catalog has a signature by the signer's key; Unsigned, that it replaces one with a
-	// signature and there was no signer.
+	// Signed reports whether the catalog has a signature by the signer's key. Unsigned reports that the catalog has
+	// no signature although the previous catalog has one.
 	Signed   bool `json:"signed"`
 	Unsigned bool `json:"unsigned,omitempty"`
-	// Losses are what was forced through.
+	// Losses are the losses that Force permitted.
 	Losses []Loss `json:"losses,omitempty"`
 }
 
-// forcedAnnotation holds, on the manifest of the SBOM, why a catalog was published in spite of losses.
+// forcedAnnotation is an annotation of the SBOM's manifest with the reason why a catalog was published in spite
+// of losses.
 const forcedAnnotation = "bellwether.dev/forced"
 
-// Publish publishes a catalog. Errors wrap those of this package, of package oci (oci.ErrMoved where the tag holds
-// something unexpected), or those of reading a catalog. A LossError lists what would be lost.
+// Publish publishes a catalog. Errors wrap those of this package, those of package oci (oci.ErrMoved if the tag has
+// an unexpected digest), or those of reading a catalog. A LossError lists what would be lost.
 func Publish(ctx context.Context, client *oci.Client, in Input) (Result, error) {
 	p := &publisher{client: client, in: in, result: Result{Ref: in.Ref}}
 	if in.Report == nil {
 		p.in.Report = func(Progress) {}
 	}
 	for _, step := range []func(context.Context) error{
-		p.read, p.compare, p.bundles, p.catalog, p.sbom, p.signature, p.tag,
+		p.readCatalog, p.compareWithTag, p.deliverBundles, p.pushCatalog, p.attachSBOM, p.sign, p.moveTag,
 	} {
 		if err := step(ctx); err != nil {
 			return Result{}, fmt.Errorf("publish %s: %w", in.Ref, err)
@@ -137,7 +140,7 @@ func Publish(ctx context.Context, client *oci.Client, in Input) (Result, error) 
 // LossError lists what publishing would lose.
 type LossError struct{ Losses []Loss }
 
-// Error names the first loss, and how many there are.
+// Error describes the first loss, and the number of further losses.
 func (e *LossError) Error() string {
 	text := fmt.Sprintf("%v: %v", ErrContinuity, e.Losses[0])
 	if more := len(e.Losses) - 1; more > 0 {
@@ -146,7 +149,7 @@ func (e *LossError) Error() string {
 	return text
 }
 
-// Unwrap makes it an ErrContinuity.
+// Unwrap returns ErrContinuity.
 func (e *LossError) Unwrap() error { return ErrContinuity }
 
 type publisher struct {
@@ -154,17 +157,17 @@ type publisher struct {
 	in     Input
 	result Result
 
-	repository       string
-	packages, before []*catalogs.Package
-	image            string // repository@digest
+	repository         string
+	packages, previous []*catalogs.Package
+	image              string // repository@digest
 }
 
 func (p *publisher) report(stage Stage, format string, args ...any) {
 	p.in.Report(Progress{Stage: stage, Done: 1, Total: 1, Text: fmt.Sprintf(format, args...)})
 }
 
-// read reads what is to be published. Nothing is sent before all of it is known to be good.
-func (p *publisher) read(ctx context.Context) error {
+// readCatalog reads and checks the whole catalog. The other steps push it only if it is valid.
+func (p *publisher) readCatalog(ctx context.Context) error {
 	var err error
 	if p.repository, err = oci.Repository(p.in.Ref); err != nil {
 		return err
@@ -180,24 +183,25 @@ func (p *publisher) read(ctx context.Context) error {
 	return nil
 }
 
-// CheckFolder reports why the catalog in a folder cannot be published anywhere: it is none, or opm refuses it.
+// CheckFolder returns an error if the catalog in a folder cannot be published, because it is not a catalog, or opm
+// refuses it.
 func CheckFolder(ctx context.Context, client *oci.Client, dir string) error {
 	_, err := readValid(ctx, client, oci.Source{Directory: dir}, catalogs.ReadEach)
 	return err
 }
 
-// eachReader is catalogs.ReadEach, or catalogs.ReadWithImages where the images of operators are needed: to find them
-// means to decode each ClusterServiceVersion.
+// eachReader is catalogs.ReadEach, or catalogs.ReadWithImages if the images of operators are needed. To find these
+// images, each ClusterServiceVersion must be decoded.
 type eachReader func(catalogs.Files, func(pkg string, b *catalogs.Bundle) error) ([]*catalogs.Package, error)
 
-// readValid reads what must be a catalog for other tools too. The error of what opm refuses wraps
-// catalogs.ErrInvalidPackage.
+// readValid reads a catalog that must be valid for other tools too. If opm refuses it, the error
+// wraps catalogs.ErrInvalidPackage.
 func readValid(ctx context.Context, client *oci.Client, s oci.Source, read eachReader) ([]*catalogs.Package, error) {
-	files, err := open(ctx, client, s)
+	files, err := openCatalog(ctx, client, s)
 	if err != nil {
 		return nil, err
 	}
-	packages, err := read(files, opm.CheckBundle)
+	packages, err := read(files, agree.CheckBundleWithOPM)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +210,7 @@ func readValid(ctx context.Context, client *oci.Client, s oci.Source, read eachR
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, p := range packages {
 		group.Go(func() error {
-			problems[i] = opm.Check(p)
+			problems[i] = agree.CheckWithOPM(p)
 			return nil
 		})
 	}
@@ -215,15 +219,15 @@ func readValid(ctx context.Context, client *oci.Client, s oci.Source, read eachR
 }
 
 func readGraphs(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs.Package, error) {
-	files, err := open(ctx, client, s)
+	files, err := openCatalog(ctx, client, s)
 	if err != nil {
 		return nil, err
 	}
 	return catalogs.ReadGraphs(files)
 }
 
-// open opens what a source holds now.
-func open(ctx context.Context, client *oci.Client, s oci.Source) (catalogs.Files, error) {
+// openCatalog opens the present content of a source.
+func openCatalog(ctx context.Context, client *oci.Client, s oci.Source) (catalogs.Files, error) {
 	digest, err := client.Resolve(ctx, s)
 	if err != nil {
 		return nil, err
@@ -231,49 +235,51 @@ func open(ctx context.Context, client *oci.Client, s oci.Source) (catalogs.Files
 	return client.Open(ctx, s, digest)
 }
 
-// compare reads what the tag holds and finds what would be lost.
-func (p *publisher) compare(ctx context.Context) error {
-	held, err := p.client.Held(ctx, p.in.Ref, p.in.Access)
+// compareWithTag reads the present catalog of the tag and records what would be lost. It returns an error if the tag
+// does not have the expected digest, or if there are losses that Force does not permit.
+func (p *publisher) compareWithTag(ctx context.Context) error {
+	current, err := p.client.TagDigest(ctx, p.in.Ref, p.in.Access)
 	if err != nil {
 		return err
 	}
-	p.result.Previous = held
-	if p.in.Expect != "" && cmp.Or(held, Nothing) != p.in.Expect {
-		return fmt.Errorf("%w: it holds %s, expected was %s", oci.ErrMoved, cmp.Or(held, Nothing), p.in.Expect)
+	p.result.Previous = current
+	if p.in.Expect != "" && cmp.Or(current, Nothing) != p.in.Expect {
+		return fmt.Errorf("%w: it holds %s, expected was %s", oci.ErrMoved, cmp.Or(current, Nothing), p.in.Expect)
 	}
-	if held == "" {
+	if current == "" {
 		p.report(StageCompare, "%s is new", p.in.Ref)
 		return nil
 	}
-	p.before, err = readGraphs(ctx, p.client, oci.Source{Image: p.repository + "@" + held, Access: p.in.Access})
+	p.previous, err = readGraphs(ctx, p.client, oci.Source{Image: p.repository + "@" + current, Access: p.in.Access})
 	switch {
 	case errors.Is(err, catalogs.ErrNotCatalog) || errors.Is(err, catalogs.ErrInvalidPackage):
 		if p.in.Force == "" {
 			return fmt.Errorf("compare with what the tag holds: %w", err)
 		}
-		p.before = nil
+		// Force also replaces a catalog that cannot be compared.
+		p.previous = nil
 	case err != nil:
 		return fmt.Errorf("compare with what the tag holds: %w", err)
 	}
-	p.result.Losses = Losses(p.before, p.packages)
+	p.result.Losses = FindLosses(p.previous, p.packages)
 	if len(p.result.Losses) > 0 && p.in.Force == "" {
 		return &LossError{Losses: p.result.Losses}
 	}
-	p.report(StageCompare, "compared with %s, which it replaces", held)
+	p.report(StageCompare, "compared with %s, which it replaces", current)
 	return nil
 }
 
-// bundles brings the catalog's bundles to where it says they are, and looks for those that are said to be there
-// already, except those that the former catalog had as well.
-func (p *publisher) bundles(ctx context.Context) error {
-	known := images(p.before)
+// deliverBundles pushes or copies bundles to the registries that the catalog names. It checks whether the registries
+// have the other bundles, except those that the previous catalog already had.
+func (p *publisher) deliverBundles(ctx context.Context) error {
+	isKnown := listImages(p.previous)
 	var wanted []string
-	for _, image := range slices.Sorted(maps.Keys(images(p.packages))) {
+	for _, image := range slices.Sorted(maps.Keys(listImages(p.packages))) {
 		if !strings.Contains(image, "@sha256:") {
-			return fmt.Errorf("%w: the catalog names the bundle %s, and what that is can change", ErrNoDigest, image)
+			return fmt.Errorf("%w: the catalog names the bundle %s, and its content can change", ErrNoDigest, image)
 		}
-		// A bundle that is at hand is brought again: that costs one question if the registry still has it.
-		if p.in.Bundles[image] != "" || p.in.Mirrored[image] != "" || !known[image] {
+		// An available bundle is always pushed again: this costs one request if the registry still has it.
+		if p.in.Bundles[image] != "" || p.in.Mirrored[image] != "" || !isKnown[image] {
 			wanted = append(wanted, image)
 		}
 	}
@@ -285,7 +291,7 @@ func (p *publisher) bundles(ctx context.Context) error {
 	for i, image := range wanted {
 		group.Go(func() error {
 			var err error
-			if results[i], err = p.bundle(ctx, image); err != nil {
+			if results[i], err = p.deliverBundle(ctx, image); err != nil {
 				return err
 			}
 			mu.Lock()
@@ -299,10 +305,11 @@ func (p *publisher) bundles(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return p.count(wanted, results)
+	return p.countResults(wanted, results)
 }
 
-func (p *publisher) count(wanted []string, results []bundleResult) error {
+// countResults adds the results to the counters, and returns an error if bundles are missing.
+func (p *publisher) countResults(wanted []string, results []bundleResult) error {
 	var missing []string
 	for i, r := range results {
 		switch r {
@@ -322,7 +329,7 @@ func (p *publisher) count(wanted []string, results []bundleResult) error {
 	return nil
 }
 
-// bundleResult describes what was done with a bundle.
+// bundleResult is how a bundle was delivered.
 type bundleResult string
 
 const (
@@ -333,7 +340,8 @@ const (
 	bundleSkipped bundleResult = "not looked for"
 )
 
-func (p *publisher) bundle(ctx context.Context, image string) (bundleResult, error) {
+// deliverBundle pushes or copies a bundle, or checks that its registry has it.
+func (p *publisher) deliverBundle(ctx context.Context, image string) (bundleResult, error) {
 	if dir := p.in.Bundles[image]; dir != "" {
 		return bundlePushed, p.pushBundle(ctx, image, dir)
 	}
@@ -353,6 +361,7 @@ func (p *publisher) bundle(ctx context.Context, image string) (bundleResult, err
 	return bundleFound, nil
 }
 
+// copyBundle copies a bundle image to the repository of image, and tags it there.
 func (p *publisher) copyBundle(ctx context.Context, image, from string) error {
 	repository, err := oci.Repository(image)
 	if err != nil {
@@ -361,9 +370,10 @@ func (p *publisher) copyBundle(ctx context.Context, image, from string) error {
 	if _, err := p.client.Copy(ctx, from, repository, p.in.Access, p.in.Access); err != nil {
 		return fmt.Errorf("mirror a bundle: %w", err)
 	}
-	return p.client.Keep(ctx, image, "bundle", p.in.Access)
+	return p.client.AddKeepTag(ctx, image, "bundle", p.in.Access)
 }
 
+// pushBundle pushes the bundle in a directory, whose digest must be the digest of image.
 func (p *publisher) pushBundle(ctx context.Context, image, dir string) error {
 	img, err := oci.BundleImage(dir)
 	if err != nil {
@@ -373,7 +383,7 @@ func (p *publisher) pushBundle(ctx context.Context, image, dir string) error {
 	if err != nil {
 		return fmt.Errorf("digest bundle %s: %w", dir, err)
 	}
-	if want := digestOf(image); want != digest.String() {
+	if want := getDigest(image); want != digest.String() {
 		return fmt.Errorf("push bundle %s: %w: the catalog names %s, and the folder is %s", dir, oci.ErrDigestMismatch,
 			want, digest)
 	}
@@ -384,11 +394,11 @@ func (p *publisher) pushBundle(ctx context.Context, image, dir string) error {
 	if _, err = p.client.PushImage(ctx, img, repository, p.in.Access); err != nil {
 		return err
 	}
-	return p.client.Keep(ctx, image, "bundle", p.in.Access)
+	return p.client.AddKeepTag(ctx, image, "bundle", p.in.Access)
 }
 
-// images are the bundle images of a catalog.
-func images(packages []*catalogs.Package) map[string]bool {
+// listImages returns the bundle images of a catalog.
+func listImages(packages []*catalogs.Package) map[string]bool {
 	out := map[string]bool{}
 	for _, p := range packages {
 		for _, b := range p.Bundles {
@@ -400,7 +410,8 @@ func images(packages []*catalogs.Package) map[string]bool {
 	return out
 }
 
-func (p *publisher) catalog(ctx context.Context) error {
+// pushCatalog pushes the catalog by its digest, and adds a tag that keeps it.
+func (p *publisher) pushCatalog(ctx context.Context) error {
 	img, err := p.client.CatalogImage(p.in.Dir)
 	if err != nil {
 		return err
@@ -408,16 +419,17 @@ func (p *publisher) catalog(ctx context.Context) error {
 	if p.image, err = p.client.PushImage(ctx, img, p.repository, p.in.Access); err != nil {
 		return err
 	}
-	if err := p.client.Keep(ctx, p.image, "catalog", p.in.Access); err != nil {
+	if err := p.client.AddKeepTag(ctx, p.image, "catalog", p.in.Access); err != nil {
 		return err
 	}
-	p.result.Digest = digestOf(p.image)
+	p.result.Digest = getDigest(p.image)
 	p.report(StageCatalog, "pushed the catalog, %s", p.result.Digest)
 	return nil
 }
 
-func (p *publisher) sbom(ctx context.Context) error {
-	list, err := sbom.Of(p.repository, p.result.Digest, p.packages)
+// attachSBOM attaches the SBOM of the catalog to its image, with the reason in Force as an annotation.
+func (p *publisher) attachSBOM(ctx context.Context) error {
+	list, err := sbom.NewCatalogSBOM(p.repository, p.result.Digest, p.packages)
 	if err != nil {
 		return err
 	}
@@ -432,10 +444,11 @@ func (p *publisher) sbom(ctx context.Context) error {
 	return nil
 }
 
-// signature signs the catalog, unless that key has signed it before: signing again would add a further signature.
-func (p *publisher) signature(ctx context.Context) error {
+// sign signs the catalog. If the catalog already has a signature by this key, it adds no further signature.
+// Without a signer, it only records whether a signature is missing.
+func (p *publisher) sign(ctx context.Context) error {
 	if p.in.Signer == nil {
-		return p.unsigned(ctx)
+		return p.recordUnsigned(ctx)
 	}
 	p.result.Signed = true
 	source := oci.Source{Image: p.image, Access: p.in.Access,
@@ -459,24 +472,27 @@ func (p *publisher) signature(ctx context.Context) error {
 	return nil
 }
 
-// unsigned checks whether clusters that require a signature would refuse the catalog.
-func (p *publisher) unsigned(ctx context.Context) error {
+// recordUnsigned sets Result.Unsigned to true if clusters that require a signature would refuse the catalog, although
+// they accepted the previous catalog.
+func (p *publisher) recordUnsigned(ctx context.Context) error {
 	if p.result.Previous == "" || p.result.Previous == p.result.Digest {
 		return nil
 	}
-	former, err := p.client.Attached(ctx, p.repository+"@"+p.result.Previous, sign.BundleMediaType, p.in.Access)
+	previous := p.repository + "@" + p.result.Previous
+	previousSignatures, err := p.client.ReadArtifacts(ctx, previous, sign.BundleMediaType, p.in.Access)
 	if err != nil {
 		return fmt.Errorf("look for a signature of what the tag holds: %w", err)
 	}
-	own, err := p.client.Attached(ctx, p.image, sign.BundleMediaType, p.in.Access)
+	signatures, err := p.client.ReadArtifacts(ctx, p.image, sign.BundleMediaType, p.in.Access)
 	if err != nil {
 		return fmt.Errorf("look for a signature: %w", err)
 	}
-	p.result.Unsigned = len(former) > 0 && len(own) == 0
+	p.result.Unsigned = len(previousSignatures) > 0 && len(signatures) == 0
 	return nil
 }
 
-func (p *publisher) tag(ctx context.Context) error {
+// moveTag moves the tag to the catalog, if it still has the digest with which the catalog was compared.
+func (p *publisher) moveTag(ctx context.Context) error {
 	p.result.Changed = p.result.Previous != p.result.Digest
 	if err := p.client.MoveTag(ctx, p.in.Ref, p.result.Digest, p.result.Previous, p.in.Access); err != nil {
 		return err

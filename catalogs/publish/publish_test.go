@@ -34,15 +34,15 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 )
 
-// flaky is a proxy in front of the embedded registry that breaks requests when it is told to.
+// flaky is a proxy in front of the embedded registry that breaks selected requests.
 type flaky struct {
 	host string
 
 	mu sync.Mutex
-	// space keeps what is published in one place apart from what is in another.
+	// space separates the repositories of the tests.
 	space    string
 	requests []string
-	// breaks decides by the number of a request, from 1, whether it fails, and does so.
+	// breaks decides by the number of a request, from 1, whether the request fails, and writes the failure.
 	breaks func(n int, w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -85,7 +85,7 @@ func newFlaky(t *testing.T) *flaky {
 	return f
 }
 
-// reset starts counting anew.
+// reset restarts the count of requests.
 func (f *flaky) reset(breaks func(n int, w http.ResponseWriter, r *http.Request) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +100,7 @@ func (f *flaky) seen() []string {
 
 func (f *flaky) tag() string { return f.host + "/catalogs/" + f.space + ":latest" }
 
-// newClient gives up fast: what is tested here is what is left behind.
+// newClient returns a client that gives up fast, because the tests only check the state after a failure.
 func newClient() *oci.Client {
 	return oci.NewClient(oci.Options{Stall: 10 * time.Second, Backoff: time.Millisecond})
 }
@@ -119,7 +119,7 @@ type release struct {
 	bundles map[string]string
 }
 
-// newRelease makes a catalog that offers the versions, the lowest first, with their bundles in the registry.
+// newRelease returns a catalog that offers the versions, the lowest first, with their bundles in the registry.
 func newRelease(t *testing.T, f *flaky, versions ...string) release {
 	t.Helper()
 	r := release{dir: t.TempDir(), bundles: map[string]string{}}
@@ -173,7 +173,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// aSigner is one for all tests: sealing a key takes its time, by design.
+// aSigner is shared by all tests, because encrypting a key is slow by design.
 var aSigner = sync.OnceValues(func() (*sign.Signer, error) {
 	pair, err := sign.GenerateKey(sign.ECDSA, nil)
 	if err != nil {
@@ -204,7 +204,7 @@ func mustPublish(t *testing.T, in publish.Input) publish.Result {
 	return result
 }
 
-// offered is what somebody sees who follows the tag and asks for a signature.
+// offered returns what a user of the tag sees who requires a signature.
 func offered(ctx context.Context, f *flaky, s *sign.Signer) ([]string, error) {
 	c := newClient()
 	source := oci.Source{Image: f.tag(), Verification: oci.Verification{PublicKeys: [][]byte{s.PublicKey()}}}
@@ -288,7 +288,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestPublishedSBOMListsImages: whoever asks which versions run an image reads the list that is attached.
+// TestPublishedSBOMListsImages reads the attached SBOM to find the versions that run an image.
 func TestPublishedSBOMListsImages(t *testing.T) {
 	f, signer := newFlaky(t), newSigner(t)
 	r := newRelease(t, f, "1.0.0")
@@ -302,7 +302,7 @@ func TestPublishedSBOMListsImages(t *testing.T) {
 		`"relatedImages":[{"name":"manager","image":"`+operator+`"},`, 1))
 	result, source := mustPublish(t, r.input(f, signer)), oci.Source{Image: f.tag()}
 	image := f.host + "/catalogs/main@" + result.Digest
-	lists, err := newClient().Attached(t.Context(), image, sbom.MediaType, source.Access)
+	lists, err := newClient().ReadArtifacts(t.Context(), image, sbom.MediaType, source.Access)
 	if err != nil || len(lists) != 1 {
 		t.Fatalf("%d lists: %v", len(lists), err)
 	}
@@ -314,7 +314,7 @@ func TestPublishedSBOMListsImages(t *testing.T) {
 	}
 }
 
-// A bundle is there only if its layers are: the manifest alone installs nothing.
+// A bundle exists only if its layers exist: the manifest alone installs nothing.
 func TestVerifyLayers(t *testing.T) {
 	f := newFlaky(t)
 	release := newRelease(t, f, "1.0.0", "1.1.0")
@@ -372,7 +372,7 @@ func TestVerifyLayers(t *testing.T) {
 	}
 }
 
-// kinds are the ways in which a registry can fail. Each answers a request in its own wrong way.
+// kinds are the ways in which a registry can fail. Each answers a request with a different error.
 var kinds = map[string]func(w http.ResponseWriter, r *http.Request){
 	"answers 500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
 	"breaks off": func(http.ResponseWriter, *http.Request) {
@@ -389,7 +389,7 @@ var kinds = map[string]func(w http.ResponseWriter, r *http.Request){
 		panic(http.ErrAbortHandler)
 	},
 	"hangs": func(_ http.ResponseWriter, r *http.Request) {
-		// A server notices that its client has gone once it has read the request.
+		// A server detects that its client has gone after it has read the request.
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 	},
@@ -398,8 +398,8 @@ var kinds = map[string]func(w http.ResponseWriter, r *http.Request){
 // every is off by default because it takes minutes.
 var every = flag.Bool("every", false, "let every single request fail in every way, and not each tenth of them")
 
-// TestFailureKeepsOldCatalog lets one request of a publish fail, and everything from there on. Whatever happens,
-// the tag holds the old catalog or the new one, whole; and publishing again finishes it.
+// TestFailureKeepsOldCatalog lets one request of a publish fail, and all later requests. In all cases the tag must
+// have the complete old or new catalog, and publishing again must complete the new catalog.
 func TestFailureKeepsOldCatalog(t *testing.T) {
 	for i, kind := range slices.Sorted(maps.Keys(kinds)) {
 		fail := kinds[kind]
@@ -407,7 +407,7 @@ func TestFailureKeepsOldCatalog(t *testing.T) {
 			t.Parallel()
 			client, step := newClient(), 1
 			if kind == "hangs" {
-				// Long enough for a busy machine to answer what does not hang.
+				// Long enough for a busy machine to answer requests that do not hang.
 				client = oci.NewClient(oci.Options{Stall: 2 * time.Second, Backoff: time.Millisecond})
 			}
 			if !*every {
@@ -425,8 +425,8 @@ func TestFailureKeepsOldCatalog(t *testing.T) {
 	}
 }
 
-// failAt publishes a catalog, then another one whose publishing fails from request n on. It returns false once that one
-// needs fewer requests.
+// failAt publishes a catalog, and then another catalog whose publishing fails from request n on. It returns false if
+// that publish needs fewer requests.
 func failAt(t *testing.T, f *flaky, n int, client *oci.Client, fail func(http.ResponseWriter, *http.Request)) bool {
 	t.Helper()
 	signer := newSigner(t)
@@ -465,7 +465,7 @@ func failAt(t *testing.T, f *flaky, n int, client *oci.Client, fail func(http.Re
 	return true
 }
 
-// TestSingleFailureIsRetried lets one request fail and the next ones succeed.
+// TestSingleFailureIsRetried lets one request fail and the next requests succeed.
 func TestSingleFailureIsRetried(t *testing.T) {
 	f, signer := newFlaky(t), newSigner(t)
 	step := 1
@@ -565,7 +565,7 @@ func TestPublishRefuses(t *testing.T) {
 	checkOffered(t, f, signer, "1.1.0")
 }
 
-// mixedUp gives each image the folder of another one.
+// mixedUp gives each image the folder of another image.
 func mixedUp(bundles map[string]string) map[string]string {
 	out := map[string]string{}
 	last := ""
@@ -583,7 +583,7 @@ func mixedUp(bundles map[string]string) map[string]string {
 	return out
 }
 
-// TestTwoPublishers lets another catalog get in between comparing and moving the tag.
+// TestTwoPublishers publishes another catalog between comparing and moving the tag.
 func TestTwoPublishers(t *testing.T) {
 	f, signer := newFlaky(t), newSigner(t)
 	mustPublish(t, newRelease(t, f, "1.0.0").input(f, signer))

@@ -5,8 +5,8 @@ package publish
 
 import "testing"
 
-// TestCountsOfUpgradePaths has paths of OLM v1 without a channel, which are compared too, and paths that differ beside
-// others that are broken.
+// TestCountsOfUpgradePaths has paths of OLM v1 without a channel, which are compared too, and both differing and
+// broken paths.
 func TestCountsOfUpgradePaths(t *testing.T) {
 	lines := func(n int) []string { return make([]string, n) }
 	for name, tc := range map[string]struct {
@@ -25,7 +25,7 @@ func TestCountsOfUpgradePaths(t *testing.T) {
 			"more differ between OLM v0, OLM v1 and the plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := upgradesOf(tc.packages); got.Verdict != tc.verdict || got.Text != tc.text {
+			if got := summarizeUpgrades(tc.packages); got.Verdict != tc.verdict || got.Text != tc.text {
 				t.Errorf("%v: %s\nwant %v: %s", got.Verdict, got.Text, tc.verdict, tc.text)
 			}
 		})

@@ -22,10 +22,10 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 )
 
-// Verdict is the outcome of a check.
+// Verdict is the result of a check.
 type Verdict string
 
-// Verdicts, the worst last. Skipped says that the check was not requested, or that an earlier one failed.
+// Verdicts, the worst last. Skipped means that the check was not requested, or that an earlier check failed.
 const (
 	Passed  Verdict = "passed"
 	Skipped Verdict = "skipped"
@@ -33,43 +33,43 @@ const (
 	Failed  Verdict = "failed"
 )
 
-// Check is one thing that was looked at.
+// Check is the result of one check.
 type Check struct {
 	Name    string  `json:"name"`
 	Verdict Verdict `json:"verdict"`
-	// Text says in one line what was found.
+	// Text describes the result in one line.
 	Text string `json:"text"`
-	// Details are one line for each thing that is wrong.
+	// Details has one line for each problem.
 	Details []string `json:"details,omitempty"`
 }
 
-// Report is what a verification found, in the order of the checks: signature, catalog, sbom, bundles, upgrades.
+// Report has the results of a verification, in the order of the checks: signature, catalog, sbom, bundles, upgrades.
 type Report struct {
 	Ref    string  `json:"ref"`
 	Digest string  `json:"digest"`
 	Checks []Check `json:"checks"`
 }
 
-// OK reports whether nothing failed.
+// OK reports whether no check failed.
 func (r Report) OK() bool {
 	return !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Verdict == Failed })
 }
 
-// VerifyInput says what to verify.
+// VerifyInput defines what is verified.
 type VerifyInput struct {
-	// Source is the published catalog; with its Verification a signature by one of those keys is asked for.
+	// Source is the published catalog. If its Verification has keys, a signature by one of them is required.
 	Source oci.Source
-	// SkipBundleCheck leaves out the look at whether the registries have the catalog's bundles.
+	// SkipBundleCheck does not check whether the registries have the catalog's bundles.
 	SkipBundleCheck bool
-	// Deep reads every layer of every bundle and compares it with its digest, and not only its size.
+	// Deep reads every layer of every bundle and compares it with its digest, instead of comparing only its size.
 	Deep bool
-	// Report is called after each bundle and each package that was checked, from several goroutines but never at the
-	// same time; what is the plural of what is counted. It may be nil.
-	Report func(done, total int, what string)
+	// Report is called after each bundle and each package that was checked, from several goroutines but never
+	// concurrently. plural is "bundles" or "packages". It can be nil.
+	Report func(done, total int, plural string)
 }
 
-// Verify looks at everything that a published catalog promises. An error says that the catalog could not be looked at;
-// what is wrong with it is in the report.
+// Verify checks a published catalog. An error means that the catalog could not be checked; problems of the catalog are
+// in the report.
 func Verify(ctx context.Context, client *oci.Client, in VerifyInput) (Report, error) {
 	unchecked := in.Source
 	unchecked.Verification = oci.Verification{}
@@ -78,11 +78,12 @@ func Verify(ctx context.Context, client *oci.Client, in VerifyInput) (Report, er
 		return Report{}, fmt.Errorf("verify %s: %w", in.Source, err)
 	}
 	v := &verifier{client: client, in: in, report: Report{Ref: in.Source.String(), Digest: digest}}
-	if v.image, err = imageOf(in.Source, digest); err != nil {
+	if v.image, err = buildReference(in.Source, digest); err != nil {
 		return Report{}, fmt.Errorf("verify %s: %w", in.Source, err)
 	}
-	for _, check := range []func(context.Context) (Check, error){v.signature, v.catalog, v.sbom, v.bundles,
-		v.upgrades} {
+	for _, check := range []func(context.Context) (Check, error){
+		v.checkSignature, v.checkCatalog, v.checkSBOM, v.checkBundles, v.checkUpgradePaths,
+	} {
 		c, err := check(ctx)
 		if err != nil {
 			return Report{}, fmt.Errorf("verify %s: %w", in.Source, err)
@@ -92,8 +93,8 @@ func Verify(ctx context.Context, client *oci.Client, in VerifyInput) (Report, er
 	return v.report, nil
 }
 
-// imageOf is the reference by digest; empty for a directory.
-func imageOf(s oci.Source, digest string) (string, error) {
+// buildReference returns the reference by digest; empty for a directory.
+func buildReference(s oci.Source, digest string) (string, error) {
 	if s.Directory != "" {
 		return "", nil
 	}
@@ -109,8 +110,8 @@ type verifier struct {
 	packages []*catalogs.Package
 }
 
-// count returns what reports each time that one more of total is done.
-func (v *verifier) count(total int, what string) func() {
+// newCounter returns a function that reports progress: each call counts one more of total as done.
+func (v *verifier) newCounter(total int, plural string) func() {
 	var mu sync.Mutex
 	done := 0
 	return func() {
@@ -118,12 +119,14 @@ func (v *verifier) count(total int, what string) func() {
 		defer mu.Unlock()
 		done++
 		if v.in.Report != nil {
-			v.in.Report(done, total, what)
+			v.in.Report(done, total, plural)
 		}
 	}
 }
 
-func (v *verifier) signature(ctx context.Context) (Check, error) {
+// checkSignature checks that the catalog has a signature by a given key. Without a key, the check is skipped, and its
+// text has the number of signatures.
+func (v *verifier) checkSignature(ctx context.Context) (Check, error) {
 	c := Check{Name: "signature"}
 	if v.image == "" {
 		c.Verdict, c.Text = Skipped, "a folder has none"
@@ -133,13 +136,13 @@ func (v *verifier) signature(ctx context.Context) (Check, error) {
 		return c, nil
 	}
 	if !v.in.Source.Verification.Required() {
-		bundles, err := v.client.Attached(ctx, v.image, sign.BundleMediaType, v.in.Source.Access)
+		bundles, err := v.client.ReadArtifacts(ctx, v.image, sign.BundleMediaType, v.in.Source.Access)
 		if err != nil {
 			return c, err
 		}
 		c.Verdict, c.Text = Skipped, "it has none"
 		if len(bundles) > 0 {
-			c.Text = fmt.Sprintf("it has %d, which no key was given to check with", len(bundles))
+			c.Text = fmt.Sprintf("it has %d, but no key was given to check them with", len(bundles))
 		}
 		return c, nil
 	}
@@ -157,12 +160,13 @@ func (v *verifier) signature(ctx context.Context) (Check, error) {
 	return c, nil
 }
 
-func (v *verifier) catalog(ctx context.Context) (Check, error) {
+// checkCatalog reads the catalog, checks that it is valid, and keeps its packages for the later checks.
+func (v *verifier) checkCatalog(ctx context.Context) (Check, error) {
 	c := Check{Name: "catalog"}
 	source := v.in.Source
-	source.Verification = oci.Verification{} // It is reported on by itself.
+	source.Verification = oci.Verification{} // checkSignature reports the signature
 	var read eachReader = catalogs.ReadWithImages
-	if v.image == "" { // there is no SBOM to compare them with
+	if v.image == "" { // there is no SBOM to compare the images with
 		read = catalogs.ReadEach
 	}
 	packages, err := readValid(ctx, v.client, source, read)
@@ -186,7 +190,8 @@ func (v *verifier) catalog(ctx context.Context) (Check, error) {
 	return c, nil
 }
 
-func (v *verifier) sbom(ctx context.Context) (Check, error) {
+// checkSBOM checks that at least one attached SBOM matches the catalog.
+func (v *verifier) checkSBOM(ctx context.Context) (Check, error) {
 	c := Check{Name: "sbom", Verdict: Skipped, Text: "there is nothing to compare it with"}
 	switch {
 	case v.image == "":
@@ -195,7 +200,7 @@ func (v *verifier) sbom(ctx context.Context) (Check, error) {
 	case v.packages == nil:
 		return c, nil
 	}
-	lists, err := v.client.Attached(ctx, v.image, sbom.MediaType, v.in.Source.Access)
+	lists, err := v.client.ReadArtifacts(ctx, v.image, sbom.MediaType, v.in.Source.Access)
 	if err != nil {
 		return c, err
 	}
@@ -215,12 +220,14 @@ func (v *verifier) sbom(ctx context.Context) (Check, error) {
 	return c, nil
 }
 
-func (v *verifier) bundles(ctx context.Context) (Check, error) {
+// checkBundles checks that the registries have all bundles of the catalog. A bundle that is named by a tag is not read
+// and gives a warning.
+func (v *verifier) checkBundles(ctx context.Context) (Check, error) {
 	c := Check{Name: "bundles", Verdict: Skipped, Text: "not looked for"}
 	if v.in.SkipBundleCheck || v.packages == nil {
 		return c, nil
 	}
-	wanted := slices.Sorted(maps.Keys(images(v.packages)))
+	wanted := slices.Sorted(maps.Keys(listImages(v.packages)))
 	if len(wanted) == 0 {
 		c.Verdict, c.Text = Passed, "all are in the catalog itself"
 		return c, nil
@@ -229,15 +236,15 @@ func (v *verifier) bundles(ctx context.Context) (Check, error) {
 	problems := make([]string, len(wanted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	checked := v.count(len(wanted), "bundles")
+	countDone := v.newCounter(len(wanted), "bundles")
 	for i, image := range wanted {
 		if !strings.Contains(image, "@sha256:") {
-			movable = append(movable, image+" is named by a tag, and what that is can change")
+			movable = append(movable, image+" is named by a tag, and its content can change")
 			continue
 		}
 		group.Go(func() error {
-			defer checked()
-			err := v.client.Complete(ctx, image, v.in.Deep, v.in.Source.Access)
+			defer countDone()
+			err := v.client.CheckComplete(ctx, image, v.in.Deep, v.in.Source.Access)
 			if errors.Is(err, oci.ErrNotFound) || errors.Is(err, oci.ErrDenied) || errors.Is(err, oci.ErrBadSource) ||
 				errors.Is(err, oci.ErrDigestMismatch) {
 				problems[i] = err.Error()
@@ -265,7 +272,9 @@ func (v *verifier) bundles(ctx context.Context) (Check, error) {
 	return c, nil
 }
 
-func (v *verifier) upgrades(context.Context) (Check, error) {
+// checkUpgradePaths compares the upgrade paths of OLM v0, OLM v1 and the plan in all packages, several packages at a
+// time. It is skipped if checkCatalog failed.
+func (v *verifier) checkUpgradePaths(context.Context) (Check, error) {
 	c := Check{Name: "upgrades", Verdict: Skipped, Text: "there is nothing to try them on"}
 	if v.packages == nil {
 		return c, nil
@@ -273,10 +282,10 @@ func (v *verifier) upgrades(context.Context) (Check, error) {
 	checks := make([]upgradeCheck, len(v.packages))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	checked := v.count(len(v.packages), "packages")
+	countDone := v.newCounter(len(v.packages), "packages")
 	for i, p := range v.packages {
 		group.Go(func() error {
-			defer checked()
+			defer countDone()
 			var err error
 			checks[i], err = checkUpgrades(p)
 			return err
@@ -285,11 +294,12 @@ func (v *verifier) upgrades(context.Context) (Check, error) {
 	if err := group.Wait(); err != nil {
 		return c, err
 	}
-	return upgradesOf(checks), nil
+	return summarizeUpgrades(checks), nil
 }
 
-// upgradesOf is the check of the upgrade paths of all packages.
-func upgradesOf(packages []upgradeCheck) Check {
+// summarizeUpgrades returns the check of the upgrade paths of all packages: Failed if a path does not reach the head,
+// Warning if paths only differ.
+func summarizeUpgrades(packages []upgradeCheck) Check {
 	c := Check{Name: "upgrades"}
 	routes, compared, broken := 0, 0, 0
 	for _, found := range packages {
@@ -297,15 +307,16 @@ func upgradesOf(packages []upgradeCheck) Check {
 		broken += found.broken
 		c.Details = append(c.Details, found.details...)
 	}
-	switch differ := len(c.Details) - broken; {
+	// Each path that is broken or differs has a detail.
+	switch differing := len(c.Details) - broken; {
 	case broken > 0:
 		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d upgrade paths do not reach the head", broken, compared)
-		if differ > 0 {
-			c.Text += fmt.Sprintf(", and %d more differ between OLM v0, OLM v1 and the plan", differ)
+		if differing > 0 {
+			c.Text += fmt.Sprintf(", and %d more differ between OLM v0, OLM v1 and the plan", differing)
 		}
-	case differ > 0:
+	case differing > 0:
 		c.Verdict, c.Text = Warning, fmt.Sprintf("%d of %d upgrade paths differ between OLM v0, OLM v1 and the plan",
-			differ, compared)
+			differing, compared)
 	default:
 		c.Verdict, c.Text = Passed, fmt.Sprintf("all %d upgrade paths reach the head, and OLM v0 and OLM v1 "+
 			"agree", routes)
@@ -313,15 +324,17 @@ func upgradesOf(packages []upgradeCheck) Check {
 	return c
 }
 
-// upgradeCheck is what was found on the upgrade paths of a package.
+// upgradeCheck is the result for the upgrade paths of a package.
 type upgradeCheck struct {
-	// routes are those in channels; unpinned are those of OLM v1 where no channel is named.
+	// routes is the number of paths in channels, unpinned the number of OLM v1's paths without a channel.
 	routes, unpinned int
-	// details has a line for each that differs or is broken: it does not reach the head, or leads down.
+	// details has a line for each path that differs or is broken. A broken path does not reach the head, or leads to
+	// a lower version.
 	details []string
 	broken  int
 }
 
+// checkUpgrades compares the upgrade paths of OLM v0, OLM v1 and the plan in one package.
 func checkUpgrades(p *catalogs.Package) (upgradeCheck, error) {
 	report, err := agree.Check(p)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry is an OCI registry within the process, for those who have none: the demo, tests, and a first try on
-// a laptop. It asks for no credentials, so it belongs on the loopback interface.
+// Package registry is an OCI registry within the process, for users without a registry: for the demo, tests, and a
+// first try on a laptop. It requires no credentials, so it must listen on the loopback interface only.
 package registry
 
 import (
@@ -26,20 +26,20 @@ import (
 
 // Options configure a registry.
 type Options struct {
-	// Addr is where to listen; empty means a free port on 127.0.0.1.
+	// Addr is the address to listen on; empty means a free port on 127.0.0.1.
 	Addr string
-	// Root is the folder to keep everything in; empty means memory.
+	// Root is the folder for all content; empty means memory.
 	Root string
-	// Ready, if set, is called with the address once the registry answers.
+	// Ready, if set, is called with the address when the registry is ready.
 	Ready func(addr string)
-	// Log receives what goes wrong within the registry; nil means nowhere.
+	// Log receives the errors of the registry; nil discards them.
 	Log io.Writer
-	// Fill, if set, pushes to the registry at the address before Ready is called. Nobody can push afterwards: other
-	// requests than GET and HEAD are refused.
+	// Fill, if set, pushes to the registry at the address before Ready is called. After that, all requests except GET
+	// and HEAD are refused.
 	Fill func(ctx context.Context, addr string) error
 }
 
-// Serve runs a registry until the context ends, which is no error.
+// Serve runs a registry until the context ends. The end of the context is not an error.
 func Serve(ctx context.Context, o Options) error {
 	handler, err := newHandler(ctx, o)
 	if err != nil {
@@ -51,18 +51,18 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("start registry: %w", err)
 	}
 	var filled atomic.Bool
-	server := &http.Server{Handler: readOnly(&filled, handler), ReadHeaderTimeout: 10 * time.Second,
+	server := &http.Server{Handler: refuseWrites(&filled, handler), ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		graceCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		if err := server.Shutdown(grace); err != nil {
+		if err := server.Shutdown(graceCtx); err != nil {
 			_ = server.Close()
 		}
 	})
 	defer stop()
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	serveErr := make(chan error, 1)
+	go func() { serveErr <- server.Serve(l) }()
 	if o.Fill != nil {
 		if err := o.Fill(ctx, l.Addr().String()); err != nil {
 			return errors.Join(fmt.Errorf("fill registry: %w", err), server.Close())
@@ -72,16 +72,16 @@ func Serve(ctx context.Context, o Options) error {
 	if o.Ready != nil {
 		o.Ready(l.Addr().String())
 	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+	if err := <-serveErr; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve registry: %w", err)
 	}
 	return nil
 }
 
-// readOnly refuses requests that change something once the registry is filled.
-func readOnly(filled *atomic.Bool, next http.Handler) http.Handler {
+// refuseWrites refuses requests that change content after the registry was filled.
+func refuseWrites(isFilled *atomic.Bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if filled.Load() && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if isFilled.Load() && r.Method != http.MethodGet && r.Method != http.MethodHead {
 			http.Error(w, "this registry is read-only", http.StatusMethodNotAllowed)
 			return
 		}
@@ -89,8 +89,9 @@ func readOnly(filled *atomic.Bool, next http.Handler) http.Handler {
 	})
 }
 
+// newHandler returns the handler of a registry that keeps its content in o.Root or in memory.
 func newHandler(ctx context.Context, o Options) (handler http.Handler, err error) {
-	// The library logs every request through the process-wide logger; nothing else here uses that.
+	// The library logs every request through the process-wide logger, which nothing else in this program uses.
 	logrus.SetLevel(logrus.ErrorLevel)
 	logrus.SetOutput(cmp.Or(o.Log, io.Discard))
 
@@ -103,11 +104,11 @@ func newHandler(ctx context.Context, o Options) (handler http.Handler, err error
 	} else {
 		config.Storage["filesystem"] = configuration.Parameters{"rootdirectory": o.Root}
 	}
-	// It signs the state of uploads, which do not outlive the process.
+	// The secret signs the state of uploads, which do not outlive the process.
 	config.HTTP.Secret = rand.Text()
 
 	defer func() {
-		// The library panics where it cannot use its storage.
+		// The library panics if it cannot use its storage.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("open storage: %v", p)
 		}

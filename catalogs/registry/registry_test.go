@@ -77,7 +77,7 @@ func TestTwoInOneProcess(t *testing.T) {
 	}
 }
 
-// TestFilledRegistryIsReadOnly: what it was filled with can be read, and nobody can push.
+// TestFilledRegistryIsReadOnly checks that the content can be read, and that pushes are refused.
 func TestFilledRegistryIsReadOnly(t *testing.T) {
 	img, err := random.Image(1000, 1)
 	if err != nil {

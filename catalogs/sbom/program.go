@@ -12,26 +12,26 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/package-url/packageurl-go"
 
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
-// OfProgram lists the modules that the program of an image was built of, and Go itself, as CycloneDX JSON. The image is
-// known by its repository and digest.
-func OfProgram(repository, digest string, build *debug.BuildInfo, v version.Info) ([]byte, error) {
-	root := image(repository + "@" + digest)
+// NewProgramSBOM returns the SBOM of an image with a Go program, as CycloneDX JSON: the modules of the program, and Go
+// itself. repository and digest identify the image.
+func NewProgramSBOM(repository, digest string, build *debug.BuildInfo, v version.Info) ([]byte, error) {
+	root := newImageComponent(repository + "@" + digest)
 	root.Description = "image of " + build.Path
-	main := module(build.Main.Path, v.Version)
+	main := newModuleComponent(build.Main.Path, v.Version)
 	main.Type = cyclonedx.ComponentTypeApplication
 	if v.Revision != "" {
 		main.Properties = &[]cyclonedx.Property{{Name: "vcs.revision", Value: v.Revision}}
 	}
-	components := []cyclonedx.Component{main, module("std", strings.TrimPrefix(build.GoVersion, "go"))}
+	components := []cyclonedx.Component{main, newModuleComponent("std", strings.TrimPrefix(build.GoVersion, "go"))}
 	needs := []string{components[1].BOMRef}
 	for _, m := range build.Deps {
-		if m.Replace != nil {
+		if m.Replace != nil { // the program contains the replacement only
 			m = m.Replace
 		}
-		c := module(m.Path, m.Version)
+		c := newModuleComponent(m.Path, m.Version)
 		components, needs = append(components, c), append(needs, c.BOMRef)
 	}
 	slices.SortFunc(components, func(a, b cyclonedx.Component) int { return cmp.Compare(a.BOMRef, b.BOMRef) })
@@ -40,8 +40,8 @@ func OfProgram(repository, digest string, build *debug.BuildInfo, v version.Info
 		{Ref: root.BOMRef, Dependencies: &[]string{main.BOMRef}}, {Ref: main.BOMRef, Dependencies: &needs}})
 }
 
-// module is the component of a Go module, by which databases of vulnerabilities know it.
-func module(path, version string) cyclonedx.Component {
+// newModuleComponent returns the component of a Go module, with the package URL that vulnerability databases use.
+func newModuleComponent(path, version string) cyclonedx.Component {
 	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version}
 	namespace, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

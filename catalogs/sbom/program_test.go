@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/catalogs/sbom"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
 func TestOfProgram(t *testing.T) {
@@ -24,11 +24,11 @@ func TestOfProgram(t *testing.T) {
 				Replace: &debug.Module{Path: "example.com/new", Version: "v2.0.0"}},
 		}}
 	info := version.Info{Version: "0.2.0", Revision: "0123"}
-	text, err := sbom.OfProgram("registry.example.com/bellwether/hub", digest("a"), build, info)
+	text, err := sbom.NewProgramSBOM("registry.example.com/bellwether/hub", digest("a"), build, info)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := sbom.OfProgram("registry.example.com/bellwether/hub", digest("a"), build, info)
+	again, err := sbom.NewProgramSBOM("registry.example.com/bellwether/hub", digest("a"), build, info)
 	if err != nil || !bytes.Equal(text, again) {
 		t.Errorf("the same program gives another list, error %v", err)
 	}

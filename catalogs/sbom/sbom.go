@@ -1,12 +1,12 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sbom lists what a catalog consists of, as CycloneDX: its bundles, and the images that those run, by digest.
-// For images of programs in Go it lists the modules that a program was built of.
+// Package sbom creates the SBOM of a catalog, as CycloneDX: its bundles, and the images that the bundles run, by
+// digest. For images with Go programs it lists the modules of the program.
 //
-// Its input is a catalog, or a program's build information, in memory. It reads no image, so what is within the images
-// of a catalog is for their own lists to say. The same input gives the same bytes: there is no time in them, and the
-// serial number is made from the digest.
+// Its input is a catalog, or a program's build information, in memory. It reads no image; SBOMs of the images
+// themselves list their content. The same input gives the same bytes: the SBOM has no time, and its serial number is
+// derived from the digest.
 package sbom
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// MediaType is the media type of a list, and the artifact type of the manifest that attaches one to an image.
+// MediaType is the media type of an SBOM, and the artifact type of the manifest that attaches an SBOM to an image.
 const MediaType = "application/vnd.cyclonedx+json"
 
 const specVersion = cyclonedx.SpecVersion1_6
@@ -38,24 +38,24 @@ const (
 	PropertyBundle  = "bellwether.dev/bundle"
 )
 
-// ErrDiffers says that a list is not the one of the catalog that it is attached to.
+// ErrDiffers means that an SBOM does not match the catalog to which it is attached.
 var ErrDiffers = errors.New("SBOM differs from the catalog")
 
-// Of lists a catalog as CycloneDX JSON. The catalog is known by its repository and digest.
-func Of(repository, digest string, packages []*catalogs.Package) ([]byte, error) {
-	root := image(repository + "@" + digest)
+// NewCatalogSBOM returns the SBOM of a catalog as CycloneDX JSON. repository and digest identify the catalog.
+func NewCatalogSBOM(repository, digest string, packages []*catalogs.Package) ([]byte, error) {
+	root := newImageComponent(repository + "@" + digest)
 	root.Description = "file-based catalog of OLM"
 	b := &builder{components: map[string]cyclonedx.Component{}, needs: map[string]map[string]bool{root.BOMRef: {}}}
 	for _, p := range packages {
 		for _, bundle := range slices.Sorted(maps.Keys(p.Bundles)) {
-			b.bundle(root.BOMRef, p.Name, p.Bundles[bundle])
+			b.addBundle(root.BOMRef, p.Name, p.Bundles[bundle])
 		}
 	}
-	components, dependencies := b.sorted()
+	components, dependencies := b.listSorted()
 	return encode(root, components, dependencies)
 }
 
-// encode writes a list, with a serial number that is made of what it lists.
+// encode returns an SBOM as JSON. Its serial number is derived from the reference of root.
 func encode(root cyclonedx.Component, components []cyclonedx.Component, dependencies []cyclonedx.Dependency) ([]byte,
 	error) {
 	bom := cyclonedx.NewBOM()
@@ -74,35 +74,38 @@ func encode(root cyclonedx.Component, components []cyclonedx.Component, dependen
 	return out.Bytes(), nil
 }
 
+// builder collects the components of an SBOM, by reference.
 type builder struct {
 	components map[string]cyclonedx.Component
-	// needs are the components that a component consists of.
+	// needs are the components of which a component consists.
 	needs map[string]map[string]bool
 }
 
-func (b *builder) bundle(root, pkg string, bundle *catalogs.Bundle) {
-	c := image(bundle.Image)
+// addBundle adds a bundle as a component of root, and its related images as components of the bundle.
+func (b *builder) addBundle(root, pkg string, bundle *catalogs.Bundle) {
+	c := newImageComponent(bundle.Image)
 	if bundle.Image == "" {
-		// Its manifests are in the catalog itself, so there is no image to name it by.
+		// The manifests are in the catalog itself, so the bundle has no image to identify it.
 		c = cyclonedx.Component{Type: cyclonedx.ComponentTypeApplication, BOMRef: "bundle:" + pkg + "/" + bundle.Name,
 			Name: bundle.Name}
 	}
 	c.Version = bundle.VersionString()
 	c.Properties = &[]cyclonedx.Property{{Name: PropertyPackage, Value: pkg},
 		{Name: PropertyBundle, Value: bundle.Name}}
-	b.add(root, c)
+	b.addComponent(root, c)
 	for _, related := range bundle.RelatedImages {
 		if related.Image != "" && related.Image != bundle.Image {
-			b.add(c.BOMRef, image(related.Image))
+			b.addComponent(c.BOMRef, newImageComponent(related.Image))
 		}
 	}
 }
 
-// add keeps the first component of a name, unless the later one knows more: an image may be a bundle and be related to
-// another one.
-func (b *builder) add(parent string, c cyclonedx.Component) {
+// addComponent adds a component. It replaces an existing component with the same reference only if the existing one has
+// no properties: an image can be a bundle, which has properties, and also a related image of another bundle, which has
+// none.
+func (b *builder) addComponent(parent string, c cyclonedx.Component) {
 	b.needs[parent][c.BOMRef] = true
-	if known, ok := b.components[c.BOMRef]; !ok || known.Properties == nil {
+	if existing, ok := b.components[c.BOMRef]; !ok || existing.Properties == nil {
 		b.components[c.BOMRef] = c
 	}
 	if b.needs[c.BOMRef] == nil {
@@ -110,7 +113,8 @@ func (b *builder) add(parent string, c cyclonedx.Component) {
 	}
 }
 
-func (b *builder) sorted() ([]cyclonedx.Component, []cyclonedx.Dependency) {
+// listSorted returns the components and their dependencies, sorted by reference.
+func (b *builder) listSorted() ([]cyclonedx.Component, []cyclonedx.Dependency) {
 	components := make([]cyclonedx.Component, 0, len(b.components))
 	for _, ref := range slices.Sorted(maps.Keys(b.components)) {
 		components = append(components, b.components[ref])
@@ -127,9 +131,9 @@ func (b *builder) sorted() ([]cyclonedx.Component, []cyclonedx.Dependency) {
 	return components, dependencies
 }
 
-// image is the component of an image reference. A reference that does not parse is named by its text: a catalog may say
-// anything, and the list says what it says.
-func image(text string) cyclonedx.Component {
+// newImageComponent returns the component of an image reference. A reference that does not parse is identified by its
+// text, because a catalog can contain any text.
+func newImageComponent(text string) cyclonedx.Component {
 	ref, err := name.ParseReference(text)
 	if err != nil {
 		return cyclonedx.Component{Type: cyclonedx.ComponentTypeContainer, BOMRef: text, Name: cmp.Or(text, "unknown")}
@@ -153,14 +157,14 @@ func image(text string) cyclonedx.Component {
 	return c
 }
 
-// Check compares a list with the catalog it is attached to: the same components, each made of the same others. Errors
-// wrap ErrDiffers and name the first difference. A list that another program made in another format differs.
+// Check compares an attached SBOM with the catalog: both must have the same components with the same dependencies.
+// Errors wrap ErrDiffers and describe the first difference. An SBOM in another format of another program differs.
 func Check(attached []byte, repository, digest string, packages []*catalogs.Package) error {
 	have, err := decode(attached)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDiffers, err)
 	}
-	text, err := Of(repository, digest, packages)
+	text, err := NewCatalogSBOM(repository, digest, packages)
 	if err != nil {
 		return err
 	}
@@ -168,7 +172,8 @@ func Check(attached []byte, repository, digest string, packages []*catalogs.Pack
 	if err != nil {
 		return err
 	}
-	// The repository may be another one than at the time of publishing: what was mirrored is still the same.
+	// The repository can differ from the repository at the time of publishing, because a mirrored catalog is still
+	// the same.
 	if have.root != want.root {
 		return fmt.Errorf("%w: it is the list of %s", ErrDiffers, cmp.Or(have.root, "nothing"))
 	}
@@ -189,14 +194,15 @@ func Check(attached []byte, repository, digest string, packages []*catalogs.Pack
 	return nil
 }
 
-// outline is what Check compares.
+// outline is the part of an SBOM that Check compares.
 type outline struct {
 	// root is the hash of the catalog.
 	root string
-	// needs are the components other than the catalog, with what they consist of.
+	// needs are the components except the catalog, with their dependencies as text.
 	needs map[string]string
 }
 
+// decode returns the outline of an SBOM in CycloneDX JSON.
 func decode(text []byte) (outline, error) {
 	var bom cyclonedx.BOM
 	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil {
@@ -206,14 +212,14 @@ func decode(text []byte) (outline, error) {
 	root := ""
 	if bom.Metadata != nil && bom.Metadata.Component != nil {
 		root = bom.Metadata.Component.BOMRef
-		for _, h := range all(bom.Metadata.Component.Hashes) {
+		for _, h := range listElements(bom.Metadata.Component.Hashes) {
 			out.root = h.Value
 		}
 	}
-	for _, c := range all(bom.Components) {
+	for _, c := range listElements(bom.Components) {
 		out.needs[c.BOMRef] = ""
 	}
-	for _, d := range all(bom.Dependencies) {
+	for _, d := range listElements(bom.Dependencies) {
 		if d.Ref != root && d.Dependencies != nil {
 			out.needs[d.Ref] = strings.Join(slices.Sorted(slices.Values(*d.Dependencies)), "\n")
 		}
@@ -221,8 +227,8 @@ func decode(text []byte) (outline, error) {
 	return out, nil
 }
 
-// all are the elements of a list that may be missing.
-func all[T any](list *[]T) []T {
+// listElements returns the elements of a list, which can be nil.
+func listElements[T any](list *[]T) []T {
 	if list == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func catalog() []*catalogs.Package {
 
 func of(t *testing.T, packages []*catalogs.Package) []byte {
 	t.Helper()
-	text, err := sbom.Of(repository, digest("f"), packages)
+	text, err := sbom.NewCatalogSBOM(repository, digest("f"), packages)
 	if err != nil {
 		t.Fatal(err)
 	}

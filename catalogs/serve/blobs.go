@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 )
 
-// blob is the place of some bytes in a blobStore; a size of 0 means that there are none.
+// blob is the place of data in a blobStore; a size of 0 means that there is no data.
 type blob struct {
 	offset int64
 	size   int32
@@ -21,12 +21,12 @@ type blob struct {
 // blobStore keeps encoded messages.
 type blobStore interface {
 	io.ReaderAt
-	// write adds a blob. A fileStore can be written by several goroutines at a time, a memoryStore by one.
+	// write adds a blob. Several goroutines can write to a fileStore concurrently, but only one to a memoryStore.
 	write(data []byte) (blob, error)
 }
 
-// readBlobs returns the content of blobs, one after another. It overwrites the buffer and returns a part of it if that
-// is large enough; the buffer may be nil.
+// readBlobs returns the content of blobs, one after another. It overwrites the buffer and returns a part of it if the
+// buffer is large enough; the buffer can be nil.
 func readBlobs(from io.ReaderAt, buffer []byte, blobs ...blob) ([]byte, error) {
 	size := 0
 	for _, b := range blobs {
@@ -62,15 +62,15 @@ func (m *memoryStore) ReadAt(p []byte, offset int64) (int, error) {
 	return n, nil
 }
 
-// fileStore is for whole catalogs. docs/benchmarks.md promises that serving one takes no more memory than opm takes,
-// and the bundles alone are larger than that; the system keeps as much of the file in memory as it has no other use
-// for.
+// fileStore is for whole catalogs. docs/benchmarks.md promises that serving a catalog takes no more memory than
+// opm takes, and the bundles alone are larger than that. The operating system caches as much of the file as it
+// has free memory.
 type fileStore struct {
 	*os.File
 	size atomic.Int64
 }
 
-// newFileStore creates a temporary file in a folder, which Close removes.
+// newFileStore creates a temporary file in a folder; Close removes the file.
 func newFileStore(dir string) (*fileStore, error) {
 	f, err := os.CreateTemp(dir, "bellwether-catalog-*")
 	if err != nil {

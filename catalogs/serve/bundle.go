@@ -16,17 +16,16 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
 var errProperties = errors.New("wrong properties")
 
-// storedBundle is what a bundle is in every channel: an api.Bundle whose fields are in a blobStore.
+// storedBundle is the part of a bundle that is equal in every channel: an api.Bundle whose fields are in a blobStore.
 type storedBundle struct {
-	// fields are the encoded fields other than the manifests.
+	// fields are the encoded fields without the manifests.
 	fields blob
-	// manifests are the encoded fields with the manifests, among them the CSV.
+	// manifests are the encoded fields with the manifests and the CSV.
 	manifests blob
 	// csvSource is an encoded csvSource, for a bundle that has the property olm.csv.metadata instead of a CSV.
 	csvSource blob
@@ -34,15 +33,16 @@ type storedBundle struct {
 	provides  []catalogs.GVK
 }
 
-// csvSource is what a CSV is generated from that is not in the catalog as such. It is generated when a client asks for
-// the bundle: it contains the package's icon, and OLM lists bundles without it.
+// csvSource is the data from which a CSV is generated, if the catalog has only its metadata. The CSV is generated
+// when a client requests the bundle, because it contains the package's icon, and OLM lists bundles without the CSV.
 type csvSource struct {
 	Version       semver.Version       `json:"version"`
 	Metadata      json.RawMessage      `json:"metadata"`
 	RelatedImages []model.RelatedImage `json:"relatedImages"`
 }
 
-// storeBundle encodes a bundle.
+// storeBundle encodes a bundle and writes it to a store. If the catalog has only the metadata of the CSV, it also
+// writes the csvSource.
 func storeBundle(into blobStore, pkg string, b *catalogs.Bundle) (*storedBundle, error) {
 	out := &storedBundle{hasImage: b.Image != "", provides: b.Provides()}
 	m := model.Bundle{
@@ -50,7 +50,7 @@ func storeBundle(into blobStore, pkg string, b *catalogs.Bundle) (*storedBundle,
 	}
 	var metadata []property.Property
 	for _, p := range b.Properties {
-		if p.Type == registryv1.PropertyCSVMetadata {
+		if p.Type == bundles.PropertyCSVMetadata {
 			metadata = append(metadata, property.Property{Type: p.Type, Value: p.Value})
 		} else {
 			m.Properties = append(m.Properties, property.Property{Type: p.Type, Value: p.Value})
@@ -87,8 +87,9 @@ func storeMessage(into blobStore, m *api.Bundle) (blob, error) {
 	return into.write(data)
 }
 
+// storeCSVSource writes the data from which the CSV of a bundle can be generated. metadata must be a single property.
 func storeCSVSource(into blobStore, b *catalogs.Bundle, metadata []property.Property) (blob, error) {
-	// The CSV is generated much later, and errors in the metadata must be reported now.
+	// The CSV is generated much later, but errors in the metadata must be reported when the catalog is loaded.
 	if _, err := property.Parse(metadata); err != nil {
 		return blob{}, fmt.Errorf("parse properties: %w", err)
 	}
@@ -107,17 +108,17 @@ func storeCSVSource(into blobStore, b *catalogs.Bundle, metadata []property.Prop
 	return into.write(data)
 }
 
-// bundleReader assembles messages from what is stored. It uses one buffer for all of them, so a message is valid until
-// the next one is read.
+// bundleReader reads messages from the stored blobs. It uses one buffer for all of them, so a message is valid until
+// the next message is read.
 type bundleReader struct {
 	stored io.ReaderAt
 	buffer []byte
 }
 
-// listed returns an entry's bundle as ListBundles gives it. A bundle with an image has no manifests there, because OLM
+// readListed returns an entry's bundle for ListBundles. A bundle with an image has no manifests there, because OLM
 // unpacks the image.
-func (r *bundleReader) listed(e *entry) (*api.Bundle, error) {
-	out, err := r.message(e, !e.bundle.hasImage)
+func (r *bundleReader) readListed(e *entry) (*api.Bundle, error) {
+	out, err := r.readMessage(e, !e.bundle.hasImage)
 	if err != nil {
 		return nil, err
 	}
@@ -125,13 +126,16 @@ func (r *bundleReader) listed(e *entry) (*api.Bundle, error) {
 	return out, nil
 }
 
-// single returns an entry's bundle as the calls for a single one give it: without what it replaces.
-func (r *bundleReader) single(e *entry) (*api.Bundle, error) {
-	return r.message(e, true)
+// readSingle returns an entry's bundle for calls that return a single bundle: with manifests, but without replaces
+// and skips.
+func (r *bundleReader) readSingle(e *entry) (*api.Bundle, error) {
+	return r.readMessage(e, true)
 }
 
-func (r *bundleReader) message(e *entry, withManifests bool) (*api.Bundle, error) {
-	out := &api.Bundle{ChannelName: e.channel, SkipRange: e.SkipRange, Deprecation: apiDeprecation(e.deprecation)}
+// readMessage returns the message of an entry's bundle, without replaces and skips. If the catalog has no CSV of the
+// bundle, a message with manifests contains the generated CSV.
+func (r *bundleReader) readMessage(e *entry, withManifests bool) (*api.Bundle, error) {
+	out := &api.Bundle{ChannelName: e.channel, SkipRange: e.SkipRange, Deprecation: toAPIDeprecation(e.deprecation)}
 	if !withManifests {
 		return out, r.addEncodedFields(out, e.bundle.fields)
 	}
@@ -143,7 +147,8 @@ func (r *bundleReader) message(e *entry, withManifests bool) (*api.Bundle, error
 	return out, r.addEncodedFields(out, e.bundle.fields, e.bundle.manifests)
 }
 
-// addGeneratedCSV generates the CSV as operator-registry does it. A bundle without manifests gets it as its only one.
+// addGeneratedCSV generates the CSV as operator-registry does. A bundle without manifests gets the CSV as its
+// only manifest.
 func (r *bundleReader) addGeneratedCSV(out *api.Bundle, e *entry) error {
 	data, err := readBlobs(r.stored, nil, e.bundle.csvSource)
 	if err != nil {

@@ -17,8 +17,8 @@ type Catalog struct {
 	file    *fileStore
 }
 
-// Load reads a catalog on all cores and prepares all its answers. dir is the folder for the file; empty means the
-// system's folder for temporary files. Errors are those of catalogs.ReadEach and of the file.
+// Load reads a catalog on all cores and prepares all responses. dir is the folder for the temporary file; empty means
+// the system's folder for temporary files. Errors are those of catalogs.ReadEach and of the file.
 func Load(hash string, files catalogs.Files, dir string) (c *Catalog, err error) {
 	f, err := newFileStore(dir)
 	if err != nil {
@@ -44,15 +44,15 @@ func Load(hash string, files catalogs.Files, dir string) (c *Catalog, err error)
 	if err != nil {
 		return nil, err
 	}
-	content, err := index(hash, packages, all, f)
+	content, err := buildContent(hash, packages, all, f)
 	if err != nil {
 		return nil, err
 	}
 	return &Catalog{content: content, file: f}, nil
 }
 
-// Packages returns how many packages the catalog has.
+// Packages returns the number of packages in the catalog.
 func (c *Catalog) Packages() int { return len(c.content.names) }
 
-// Close removes the temporary file. The catalog must no longer be served.
+// Close removes the temporary file. The catalog must not be served after that.
 func (c *Catalog) Close() error { return c.file.Close() }

@@ -73,7 +73,7 @@ func TestLoadLeavesNoFiles(t *testing.T) {
 
 var errAny = errors.New("any error")
 
-// TestSetCatalog exchanges a catalog for another one, and for a view, under the same address.
+// TestSetCatalog replaces a catalog by another catalog, and by a view, under the same address.
 func TestSetCatalog(t *testing.T) {
 	s := serve.New(serve.Options{})
 	t.Cleanup(s.Close)
@@ -104,7 +104,8 @@ func TestSetCatalog(t *testing.T) {
 	}
 }
 
-// TestConcurrentReaders lets several clients read messages of different sizes at a time; each must get whole ones.
+// TestConcurrentReaders lets several clients read messages of different sizes concurrently; each must get
+// complete messages.
 func TestConcurrentReaders(t *testing.T) {
 	var content strings.Builder
 	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 8, Versions: 6,

@@ -14,8 +14,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// content is one view, or a whole catalog, ready to be served: an index in memory, and the bundles as encoded messages
-// in a blobStore. It never changes: what is served next is another content.
+// content is a view or a whole catalog, ready to be served: an index in memory, and the bundles as encoded messages
+// in a blobStore. It is immutable: an update replaces it by another content.
 type content struct {
 	hash string
 	// names are the packages, sorted.
@@ -34,22 +34,22 @@ type storedPackage struct {
 
 type storedChannel struct {
 	name, head string
-	// entries are in the order of the channel; byName has the same ones by the names of their bundles.
+	// entries are in the order of the channel; byName has the same entries by the names of their bundles.
 	entries []*entry
 	byName  map[string]*entry
 }
 
-// entry is a bundle's place in a channel.
+// entry is the place of a bundle in a channel.
 type entry struct {
 	catalogs.Entry
 	pkg         *storedPackage
 	channel     string
 	deprecation string
-	// bundle is shared by the channels that have the bundle.
+	// bundle is shared by all channels with the bundle.
 	bundle *storedBundle
 }
 
-// newContent returns the content of a view, all of it in memory.
+// newContent returns the content of a view, completely in memory.
 func newContent(hash string, packages []*catalogs.Package) (*content, error) {
 	blobs := &memoryStore{}
 	stored := map[bundleKey]*storedBundle{}
@@ -62,17 +62,18 @@ func newContent(hash string, packages []*catalogs.Package) (*content, error) {
 			stored[bundleKey{p.Name, name}] = b
 		}
 	}
-	// A view may be served for months, so it takes no more memory than it needs.
+	// A view can be served for months, so unused capacity is released.
 	blobs.data = slices.Clone(blobs.data)
-	return index(hash, packages, stored, blobs)
+	return buildContent(hash, packages, stored, blobs)
 }
 
-// bundleKey identifies a bundle in a catalog, in which two packages may have bundles of the same name.
+// bundleKey identifies a bundle in a catalog, in which two packages can have bundles with the same name.
 type bundleKey struct{ pkg, name string }
 
-// index returns the content of packages whose bundles are stored. Of the packages it needs only their graphs.
-func index(hash string, packages []*catalogs.Package, stored map[bundleKey]*storedBundle, blobs blobStore) (*content,
-	error) {
+// buildContent returns the content of packages whose bundles are already stored in blobs. It needs only the graphs of
+// the packages. The error wraps catalogs.ErrInvalidPackage if a channel has no head or names a missing bundle.
+func buildContent(hash string, packages []*catalogs.Package, stored map[bundleKey]*storedBundle,
+	blobs blobStore) (*content, error) {
 	c := &content{hash: hash, packages: map[string]*storedPackage{}, bundles: blobs}
 	for _, p := range packages {
 		converted, err := newStoredPackage(p, stored)
@@ -85,9 +86,10 @@ func index(hash string, packages []*catalogs.Package, stored map[bundleKey]*stor
 	return c, nil
 }
 
+// newStoredPackage returns a package whose bundles are in stored, with its channels sorted by name.
 func newStoredPackage(p *catalogs.Package, stored map[bundleKey]*storedBundle) (*storedPackage, error) {
 	out := &storedPackage{description: p.Description, icon: p.Icon, info: &api.Package{
-		Name: p.Name, DefaultChannelName: p.DefaultChannel, Deprecation: apiDeprecation(p.Deprecation),
+		Name: p.Name, DefaultChannelName: p.DefaultChannel, Deprecation: toAPIDeprecation(p.Deprecation),
 	}}
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
 		c := p.Channels[name]
@@ -97,12 +99,14 @@ func newStoredPackage(p *catalogs.Package, stored map[bundleKey]*storedBundle) (
 		}
 		out.channels = append(out.channels, channel)
 		out.info.Channels = append(out.info.Channels, &api.Channel{
-			Name: name, CsvName: channel.head, Deprecation: apiDeprecation(c.Deprecation),
+			Name: name, CsvName: channel.head, Deprecation: toAPIDeprecation(c.Deprecation),
 		})
 	}
 	return out, nil
 }
 
+// newChannel returns a channel of the package. It is an error if the channel has no single head, or if an entry has no
+// bundle.
 func (p *storedPackage) newChannel(in *catalogs.Package, c *catalogs.Channel,
 	stored map[bundleKey]*storedBundle) (*storedChannel, error) {
 	head, err := c.Head()
@@ -122,14 +126,14 @@ func (p *storedPackage) newChannel(in *catalogs.Package, c *catalogs.Channel,
 	return out, nil
 }
 
-func apiDeprecation(message string) *api.Deprecation {
+func toAPIDeprecation(message string) *api.Deprecation {
 	if message == "" {
 		return nil
 	}
 	return &api.Deprecation{Message: message}
 }
 
-func (p *storedPackage) channel(name string) *storedChannel {
+func (p *storedPackage) findChannel(name string) *storedChannel {
 	for _, c := range p.channels {
 		if c.name == name {
 			return c
@@ -138,8 +142,8 @@ func (p *storedPackage) channel(name string) *storedChannel {
 	return nil
 }
 
-// eachChannel calls visit for each channel, in the order of packages and channels.
-func (c *content) eachChannel(visit func(pkg *storedPackage, channel *storedChannel)) {
+// visitChannels calls visit for each channel, in the order of packages and channels.
+func (c *content) visitChannels(visit func(pkg *storedPackage, channel *storedChannel)) {
 	for _, name := range c.names {
 		for _, channel := range c.packages[name].channels {
 			visit(c.packages[name], channel)
@@ -147,8 +151,8 @@ func (c *content) eachChannel(visit func(pkg *storedPackage, channel *storedChan
 	}
 }
 
-// csv returns the CSV among the manifests of a bundle; nil if there is none.
-func (c *content) csv(pkg, bundle string) []byte {
+// findCSV returns the CSV among the manifests of a bundle; nil if there is none, or if it cannot be read.
+func (c *content) findCSV(pkg, bundle string) []byte {
 	p, ok := c.packages[pkg]
 	if !ok {
 		return nil
@@ -171,37 +175,38 @@ func (c *content) csv(pkg, bundle string) []byte {
 	return nil
 }
 
-func (e *entry) provides(group, version, kind string) bool {
+func (e *entry) isProviderOf(group, version, kind string) bool {
 	return slices.Contains(e.bundle.provides, catalogs.GVK{Group: group, Version: version, Kind: kind})
 }
 
-// channelEntries returns an entry as clients get it: once for what it replaces, and once for each other bundle that it
-// skips. Skipped bundles that are not in the channel count only when includeAbsent is true.
-func (c *storedChannel) channelEntries(e *entry, includeAbsent bool) []*api.ChannelEntry {
-	out := []*api.ChannelEntry{c.channelEntry(e, e.Replaces)}
+// toChannelEntries returns an entry in the form for clients: once for the bundle that it replaces, and once for each
+// other bundle that it skips. Skipped bundles that are not in the channel are included only if includeAbsent is true.
+func (c *storedChannel) toChannelEntries(e *entry, includeAbsent bool) []*api.ChannelEntry {
+	out := []*api.ChannelEntry{c.newChannelEntry(e, e.Replaces)}
 	for _, skip := range e.Skips {
 		if _, present := c.byName[skip]; skip != e.Replaces && (includeAbsent || present) {
-			out = append(out, c.channelEntry(e, skip))
+			out = append(out, c.newChannelEntry(e, skip))
 		}
 	}
 	return out
 }
 
-// channelEntriesReplacing returns an entry once for each way in which it replaces the named bundle.
-func (c *storedChannel) channelEntriesReplacing(e *entry, name string) []*api.ChannelEntry {
+// toReplacingEntries returns an entry once if it replaces the named bundle, and once for each other skip with that
+// name. As in operator-registry, the field Replaces of each result is the bundle that the entry replaces.
+func (c *storedChannel) toReplacingEntries(e *entry, name string) []*api.ChannelEntry {
 	var out []*api.ChannelEntry
 	if e.Replaces == name {
-		out = append(out, c.channelEntry(e, e.Replaces))
+		out = append(out, c.newChannelEntry(e, e.Replaces))
 	}
 	for _, skip := range e.Skips {
 		if skip == name && skip != e.Replaces {
-			out = append(out, c.channelEntry(e, e.Replaces))
+			out = append(out, c.newChannelEntry(e, e.Replaces))
 		}
 	}
 	return out
 }
 
-func (c *storedChannel) channelEntry(e *entry, replaces string) *api.ChannelEntry {
+func (c *storedChannel) newChannelEntry(e *entry, replaces string) *api.ChannelEntry {
 	return &api.ChannelEntry{PackageName: e.pkg.info.GetName(), ChannelName: c.name, BundleName: e.Name,
 		Replaces: replaces}
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 )
 
-// TestContract asks this server and operator-registry's own one, on the same catalog, the same questions.
+// TestContract sends this server and operator-registry's own server the same requests, on the same catalog.
 func TestContract(t *testing.T) {
 	content := contractCatalog(t)
 	ours := map[string]*grpc.ClientConn{"view": dial(t, serveView(t, content)),
@@ -258,7 +258,7 @@ func dial(t *testing.T, addr string) *grpc.ClientConn {
 	return c
 }
 
-// one is an answer as text; the order of properties is not part of the contract.
+// one returns an answer as text; the order of properties is not part of the contract.
 func one(m proto.Message, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
@@ -269,11 +269,11 @@ func one(m proto.Message, err error) ([]string, error) {
 		})
 	}
 	text, err := protojson.MarshalOptions{Multiline: false}.Marshal(m)
-	// protojson varies its white space from build to build.
+	// The white space of protojson varies between builds.
 	return []string{strings.ReplaceAll(string(text), ", ", ",")}, err
 }
 
-// all are the answers of a stream, sorted: neither server promises an order.
+// all returns the answers of a stream, sorted, because neither server guarantees an order.
 func all[M any, P interface {
 	*M
 	proto.Message

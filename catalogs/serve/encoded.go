@@ -5,16 +5,15 @@ package serve
 
 import "github.com/operator-framework/operator-registry/pkg/api"
 
-// addEncodedFields adds fields to a message that are already encoded, without decoding them.
+// addEncodedFields adds the encoded fields in the blobs to a message without decoding them. It stores them as unknown
+// fields of the message: gRPC sends the bytes unchanged, and the client decodes them as fields of api.Bundle. The
+// message's own fields and getters do not have these values.
 //
-// A message may carry fields that its type does not know, as encoded bytes, and gRPC sends these unchanged; the client
-// decodes them as usual. Here they are fields that api.Bundle does know. Manifests are up to a megabyte, and this saves
-// decoding and encoding them for each client. docs/benchmarks.md promises that listing a whole catalog takes no longer
-// than with opm, and it takes 0.54 of opm's time; with proto.Unmarshal instead, BenchmarkListBundles takes 2.3 times as
-// long, which would break the promise.
+// The message refers to r.buffer without a copy, so it must be sent before the reader reads the next message.
 //
-// The message keeps the bytes, not a copy: it must be sent before the next one is read, and the fields cannot be read
-// from it.
+// Manifests have up to a megabyte, and decoding and encoding them for each client would take too long.
+// docs/benchmarks.md promises that listing a whole catalog takes no longer than with opm. It takes 0.54 of opm's time;
+// with proto.Unmarshal, BenchmarkListBundles takes 2.3 times as long.
 func (r *bundleReader) addEncodedFields(to *api.Bundle, fields ...blob) error {
 	encoded, err := readBlobs(r.stored, r.buffer, fields...)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// maxConnections bounds those of an endpoint, and maxOfAddress those of one client's address among them: OLM has a
-	// few, and nobody else is to take its place.
-	maxConnections = 256
-	maxOfAddress   = 32
-	// handshakeLimit is how long a client may take to begin.
+	// maxConnections bounds the connections of an endpoint, and maxConnectionsPerAddress the connections of one
+	// client address. OLM has a few connections, and other clients must not take its place.
+	maxConnections           = 256
+	maxConnectionsPerAddress = 32
+	// handshakeLimit is the time that a client has for the handshake.
 	handshakeLimit = 20 * time.Second
 )
 
-// endpoint is one view or catalog that is served: a gRPC server on a port of its own, its present content, and its open
-// connections.
+// endpoint is a view or catalog that is served: a gRPC server on its own port, its present content, and its
+// open connections.
 type endpoint struct {
 	server   *grpc.Server
 	listener net.Listener
@@ -39,12 +39,14 @@ type endpoint struct {
 	idleSince time.Time
 }
 
+// newEndpoint returns an endpoint that serves content on a listener. A connection without requests is closed after
+// idleTimeout. The caller must call serve.
 func newEndpoint(l net.Listener, served *content, idleTimeout time.Duration) *endpoint {
-	// A catalog's connection is idle nearly always and its requests are tiny, so buffers are kept small.
+	// The connection to a catalog is nearly always idle and its requests are tiny, so buffers are small.
 	server := grpc.NewServer(grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(16<<10),
 		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(100), grpc.MaxHeaderListSize(16<<10),
-		// A client that says nothing, or is gone, does not keep its connection. One that is merely idle does for long:
-		// OLM resolves anew whenever a connection comes back.
+		// A client that sends nothing, or is gone, does not keep its connection. A connection that is merely idle
+		// stays open for long, because OLM resolves again whenever a connection is restored.
 		grpc.ConnectionTimeout(handshakeLimit),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 2 * time.Minute, Timeout: 20 * time.Second,
 			MaxConnectionIdle: idleTimeout}))
@@ -59,45 +61,45 @@ func newEndpoint(l net.Listener, served *content, idleTimeout time.Duration) *en
 
 // serve accepts connections until the endpoint is closed.
 func (e *endpoint) serve() {
-	// It returns when close stops the server, which is no error.
+	// Serve returns when close stops the server, which is not an error.
 	_ = e.server.Serve(&listener{Listener: e.listener, endpoint: e})
 }
 
-// replace exchanges the content and drops the connections afterwards, so that clients that connect again see the new
-// content.
-func (e *endpoint) replace(served *content) {
+// replaceContent replaces the content and then closes the connections, so that clients that connect again get the
+// new content.
+func (e *endpoint) replaceContent(served *content) {
 	e.content.Store(served)
 	e.mu.Lock()
-	open := e.connections
+	dropped := e.connections
 	e.connections = map[*connection]struct{}{}
-	if len(open) > 0 {
+	if len(dropped) > 0 {
 		e.idleSince = time.Now()
 	}
 	e.reads = 0
 	e.mu.Unlock()
-	for c := range open {
+	for c := range dropped {
 		_ = c.Conn.Close()
 	}
 }
 
-// idle returns for how long no connection has been open. The caller holds the lock.
-func (e *endpoint) idle() time.Duration {
+// getIdleTime returns for how long no connection has been open. The caller must hold the lock.
+func (e *endpoint) getIdleTime() time.Duration {
 	if len(e.connections) > 0 {
 		return 0
 	}
 	return time.Since(e.idleSince)
 }
 
-// countRead counts a complete listing, unless the content was replaced meanwhile.
-func (e *endpoint) countRead(of *content) {
+// countRead counts a complete listing, unless the content was replaced in the meantime.
+func (e *endpoint) countRead(listed *content) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.content.Load() == of {
+	if e.content.Load() == listed {
 		e.reads++
 	}
 }
 
-// close frees the port and drops all connections.
+// close frees the port and closes all connections.
 func (e *endpoint) close() {
 	// The server closes the listener only if it was already serving.
 	_ = e.listener.Close()
@@ -110,7 +112,7 @@ type listener struct {
 	endpoint *endpoint
 }
 
-// Accept closes the connections that are too many.
+// Accept closes connections that exceed the limits.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -124,26 +126,27 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// register returns nil for a connection that is one too many.
+// register adds an accepted connection to the connections of the endpoint. It returns nil, and adds nothing, if the
+// connection exceeds a limit.
 func (e *endpoint) register(accepted net.Conn) *connection {
-	c := &connection{Conn: accepted, endpoint: e, from: addressOf(accepted)}
+	c := &connection{Conn: accepted, endpoint: e, address: getAddress(accepted)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	same := 0
-	for open := range e.connections {
-		if open.from == c.from {
-			same++
+	sameAddress := 0
+	for other := range e.connections {
+		if other.address == c.address {
+			sameAddress++
 		}
 	}
-	if len(e.connections) >= maxConnections || same >= maxOfAddress {
+	if len(e.connections) >= maxConnections || sameAddress >= maxConnectionsPerAddress {
 		return nil
 	}
 	e.connections[c] = struct{}{}
 	return c
 }
 
-// addressOf is the client's address without its port.
-func addressOf(c net.Conn) string {
+// getAddress returns the client's address without its port.
+func getAddress(c net.Conn) string {
 	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil {
 		return c.RemoteAddr().String()
@@ -154,12 +157,14 @@ func addressOf(c net.Conn) string {
 type connection struct {
 	net.Conn
 	endpoint *endpoint
-	from     string
+	address  string
 }
 
+// Close closes the connection and removes it from the endpoint. idleSince stays unchanged if the connection was already
+// removed, by replaceContent or by an earlier Close.
 func (c *connection) Close() error {
 	c.endpoint.mu.Lock()
-	if _, open := c.endpoint.connections[c]; open {
+	if _, isOpen := c.endpoint.connections[c]; isOpen {
 		delete(c.endpoint.connections, c)
 		c.endpoint.idleSince = time.Now()
 	}

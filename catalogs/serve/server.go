@@ -1,12 +1,13 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve gives catalog views, and whole catalogs, to OLM: its registry gRPC API, with one port per view. Answers
-// are prepared when the content is set; a view's are kept in memory, and a whole catalog's in a temporary file.
+// Package serve serves catalog views, and whole catalogs, to OLM: its registry gRPC API, with one port per view.
+// Responses are prepared when the content is set, and kept in memory for a view, or in a temporary file for a
+// whole catalog.
 //
-// A view keeps its port for as long as it is served, because the port is part of a CatalogSource's address. When a
-// view's content changes, the connections to that view are dropped: OLM resolves anew as soon as a catalog's connection
-// comes back, and otherwise only minutes later.
+// A view keeps its port as long as it is served, because the port is part of a CatalogSource's address. When a view's
+// content changes, the connections to that view are closed: OLM resolves again as soon as a catalog's connection is
+// restored, and otherwise only minutes later.
 package serve
 
 import (
@@ -24,21 +25,21 @@ import (
 )
 
 var (
-	// ErrNoPort says that every port a view could have is taken.
+	// ErrNoPort means that every port of the range is in use.
 	ErrNoPort = errors.New("no free port")
-	// ErrClosed says that the server was closed.
+	// ErrClosed means that the server was closed.
 	ErrClosed = errors.New("catalog server closed")
 )
 
-// Ports are the ports that views may get, both ends included. The zero value lets the kernel choose.
+// Ports are the ports that views can get, both ends included. The zero value lets the kernel choose.
 type Ports struct {
 	First, Last int
 }
 
-// DefaultPorts are those of an agent that is not told others.
+// DefaultPorts are the ports of an agent without a configured range.
 var DefaultPorts = Ports{50100, 50999}
 
-// ParsePorts reads a range as String writes it.
+// ParsePorts parses a range in the format of String.
 func ParsePorts(text string) (Ports, error) {
 	from, to, ok := strings.Cut(text, "-")
 	first, err1 := strconv.Atoi(from)
@@ -49,21 +50,22 @@ func ParsePorts(text string) (Ports, error) {
 	return Ports{First: first, Last: last}, nil
 }
 
-// MaxPort is the highest port that there is.
+// MaxPort is the highest port number.
 const MaxPort = 65535
 
 func (p Ports) String() string { return fmt.Sprintf("%d-%d", p.First, p.Last) }
 
-// Size returns how many ports there are.
+// Size returns the number of ports.
 func (p Ports) Size() int { return p.Last - p.First + 1 }
 
-// Includes tells whether all of other are among the ports.
+// Includes reports whether all ports of other are among the ports.
 func (p Ports) Includes(other Ports) bool { return p.First <= other.First && other.Last <= p.Last }
 
-// Overlaps tells whether any port is among both.
+// Overlaps reports whether a port is in both ranges.
 func (p Ports) Overlaps(other Ports) bool { return p.First <= other.Last && other.First <= p.Last }
 
-func (p Ports) contains(port int) bool {
+// canUse reports whether a port is in the range; every valid port is in the zero range.
+func (p Ports) canUse(port int) bool {
 	return port > 0 && (p == Ports{} || p.Includes(Ports{port, port}))
 }
 
@@ -73,15 +75,15 @@ type Options struct {
 	Listen string
 	// Advertise is the host under which OLM reaches the server; empty means Listen.
 	Advertise string
-	// Ports are those to listen on.
+	// Ports are the ports to listen on.
 	Ports Ports
-	// IdleTimeout is after how long without a request a connection is closed; zero means 45 minutes. OLM connects
-	// again, and resolves anew then. A gRPC client of its kind ends an idle connection itself after 30 minutes, so the
-	// default is about others.
+	// IdleTimeout is how long a connection without a request stays open; zero means 45 minutes. After that, OLM
+	// connects and resolves again. OLM's gRPC client itself closes an idle connection after 30 minutes, so the
+	// default matters only for other clients.
 	IdleTimeout time.Duration
 }
 
-// Server serves any number of views. Its methods may be called at the same time.
+// Server serves any number of views. Its methods can be called concurrently.
 type Server struct {
 	options Options
 
@@ -90,7 +92,7 @@ type Server struct {
 	closed    bool
 }
 
-// New returns a server that listens nowhere yet.
+// New returns a server that does not listen yet.
 func New(o Options) *Server {
 	o.Listen = cmp.Or(o.Listen, "127.0.0.1")
 	o.Advertise = cmp.Or(o.Advertise, o.Listen)
@@ -98,65 +100,67 @@ func New(o Options) *Server {
 	return &Server{options: o, endpoints: map[string]*endpoint{}}
 }
 
-// Set serves a view under a key, or exchanges what is served there, and returns the address for the CatalogSource.
-// A new view gets the preferred port if that is positive, within the range and free, otherwise another one; a view that
-// is served already keeps its port. changed reports whether the content is another than before.
+// Set serves a view under a key, or replaces the content that is served there, and returns the address for the
+// CatalogSource. A new view gets the preferred port if that port is positive, within the range and free, or else
+// another port; a view that is already served keeps its port. changed reports whether the content was replaced.
 func (s *Server) Set(key string, v view.View, preferredPort int) (addr string, changed bool, err error) {
 	s.mu.Lock()
-	current, served := s.endpoints[key]
+	current, isServed := s.endpoints[key]
 	closed := s.closed
 	s.mu.Unlock()
 	switch {
 	case closed:
 		return "", false, ErrClosed
-	case served && current.content.Load().hash == v.Hash:
-		return s.addr(current), false, nil
+	case isServed && current.content.Load().hash == v.Hash:
+		return s.formatAddress(current), false, nil
 	}
 	content, err := newContent(v.Hash, v.Packages)
 	if err != nil {
 		return "", false, fmt.Errorf("serve view %q: %w", key, err)
 	}
-	if served {
-		current.replace(content)
-		return s.addr(current), true, nil
+	if isServed {
+		current.replaceContent(content)
+		return s.formatAddress(current), true, nil
 	}
-	created, err := s.open(key, content, preferredPort)
+	created, err := s.openEndpoint(key, content, preferredPort)
 	if err != nil {
 		return "", false, fmt.Errorf("serve view %q: %w", key, err)
 	}
-	return s.addr(created), true, nil
+	return s.formatAddress(created), true, nil
 }
 
-// SetCatalog serves a whole catalog under a key, as Set does a view. The catalog may be closed once the server is
-// closed, or other content was set.
+// SetCatalog serves a whole catalog under a key, as Set does for a view. The catalog can be closed after the server
+// was closed, or after other content was set.
 func (s *Server) SetCatalog(key string, c *Catalog, preferredPort int) (addr string, err error) {
 	s.mu.Lock()
-	current, served := s.endpoints[key]
+	current, isServed := s.endpoints[key]
 	closed := s.closed
 	s.mu.Unlock()
 	switch {
 	case closed:
 		return "", ErrClosed
-	case served:
-		current.replace(c.content)
-		return s.addr(current), nil
+	case isServed:
+		current.replaceContent(c.content)
+		return s.formatAddress(current), nil
 	}
-	created, err := s.open(key, c.content, preferredPort)
+	created, err := s.openEndpoint(key, c.content, preferredPort)
 	if err != nil {
 		return "", fmt.Errorf("serve catalog %q: %w", key, err)
 	}
-	return s.addr(created), nil
+	return s.formatAddress(created), nil
 }
 
-func (s *Server) open(key string, content *content, preferredPort int) (*endpoint, error) {
+// openEndpoint starts an endpoint for the key. If another call has already started an endpoint, openEndpoint replaces
+// the content there.
+func (s *Server) openEndpoint(key string, content *content, preferredPort int) (*endpoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if racing, ok := s.endpoints[key]; ok {
-		racing.replace(content)
-		return racing, nil
+	if existing, ok := s.endpoints[key]; ok {
+		existing.replaceContent(content)
+		return existing, nil
 	}
 	l, err := s.listen(preferredPort)
 	if err != nil {
@@ -168,43 +172,44 @@ func (s *Server) open(key string, content *content, preferredPort int) (*endpoin
 	return created, nil
 }
 
+// listen listens on the preferred port if possible, or else on the first free port of the range.
 func (s *Server) listen(preferred int) (net.Listener, error) {
-	if s.options.Ports.contains(preferred) {
+	if s.options.Ports.canUse(preferred) {
 		if l, err := s.listenOn(preferred); err == nil {
 			return l, nil
 		}
 	}
-	if (s.options.Ports == Ports{}) {
+	if (s.options.Ports == Ports{}) { // the kernel chooses a port
 		return s.listenOn(0)
 	}
-	used := map[int]bool{}
+	isUsed := map[int]bool{}
 	for _, other := range s.endpoints {
-		used[other.port] = true
+		isUsed[other.port] = true
 	}
-	var last error
+	var lastErr error
 	for port := s.options.Ports.First; port <= s.options.Ports.Last; port++ {
-		if used[port] {
+		if isUsed[port] {
 			continue
 		}
 		l, err := s.listenOn(port)
 		if err == nil {
 			return l, nil
 		}
-		last = err
+		lastErr = err
 	}
-	if last == nil {
-		last = fmt.Errorf("%d views are served", len(s.endpoints))
+	if lastErr == nil { // the server itself uses every port of the range
+		lastErr = fmt.Errorf("%d views are served", len(s.endpoints))
 	}
-	return nil, fmt.Errorf("%w from %d to %d: %w", ErrNoPort, s.options.Ports.First, s.options.Ports.Last, last)
+	return nil, fmt.Errorf("%w from %d to %d: %w", ErrNoPort, s.options.Ports.First, s.options.Ports.Last, lastErr)
 }
 
 func (s *Server) listenOn(port int) (net.Listener, error) {
 	var listen net.ListenConfig
-	// Opening a port takes no time that a caller could want to cut short.
+	// Opening a port takes too little time for a context to matter.
 	return listen.Listen(context.Background(), "tcp", net.JoinHostPort(s.options.Listen, strconv.Itoa(port)))
 }
 
-func (s *Server) addr(e *endpoint) string {
+func (s *Server) formatAddress(e *endpoint) string {
 	return net.JoinHostPort(s.options.Advertise, strconv.Itoa(e.port))
 }
 
@@ -219,19 +224,19 @@ func (s *Server) Remove(key string) {
 	}
 }
 
-// State is what is served under a key.
+// State is the state of the content under a key.
 type State struct {
 	Hash string
 	Addr string
-	// Connections to the view that are open now; OLM holds one.
+	// Connections is the number of open connections to the view; OLM has one.
 	Connections int
-	// Idle is for how long none has been open; zero while one is.
+	// Idle is for how long no connection has been open; zero if a connection is open.
 	Idle time.Duration
-	// Reads is how often the present content was listed from beginning to end.
+	// Reads is how often the present content was listed completely.
 	Reads int
 }
 
-// State returns what is served under a key, and false if nothing is.
+// State returns the state of the content under a key; false if there is no content.
 func (s *Server) State(key string) (State, bool) {
 	s.mu.Lock()
 	e, ok := s.endpoints[key]
@@ -241,8 +246,8 @@ func (s *Server) State(key string) (State, bool) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return State{Hash: e.content.Load().hash, Addr: s.addr(e), Connections: len(e.connections), Idle: e.idle(),
-		Reads: e.reads}, true
+	return State{Hash: e.content.Load().hash, Addr: s.formatAddress(e), Connections: len(e.connections),
+		Idle: e.getIdleTime(), Reads: e.reads}, true
 }
 
 // CSV returns the manifest of the ClusterServiceVersion of a bundle that is served under a key; nil if there is none.
@@ -253,10 +258,10 @@ func (s *Server) CSV(key, pkg, bundle string) []byte {
 	if !ok {
 		return nil
 	}
-	return e.content.Load().csv(pkg, bundle)
+	return e.content.Load().findCSV(pkg, bundle)
 }
 
-// Close stops serving everything. The server cannot be used again.
+// Close stops serving all content. The server cannot be used again.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true

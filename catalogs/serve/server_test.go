@@ -50,7 +50,7 @@ func set(t *testing.T, s *serve.Server, key string, v view.View, port int) strin
 	return addr
 }
 
-// bundles lists what a connection sees. Like OLM it asks again when the connection breaks under it.
+// bundles returns what a connection sees. Like OLM it repeats the request if the connection breaks.
 func bundles(t *testing.T, c *grpc.ClientConn) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -67,7 +67,8 @@ func bundles(t *testing.T, c *grpc.ClientConn) []string {
 	}
 }
 
-// ready waits until the connection that just answered says so: gRPC gives it to callers before it tells its state.
+// ready waits until the state of the connection that just answered is Ready: gRPC lets callers use a connection
+// before it updates the state.
 func ready(ctx context.Context, t *testing.T, c *grpc.ClientConn) {
 	t.Helper()
 	for now := c.GetState(); now != connectivity.Ready; now = c.GetState() {
@@ -117,7 +118,7 @@ func TestChangeAffectsOneViewOnly(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	// OLM's catalog operator waits like this, and resolves anew on what follows.
+	// OLM's catalog operator waits like this, and resolves again after a change.
 	if !changing.WaitForStateChange(ctx, connectivity.Ready) {
 		t.Fatal("the connection was not dropped")
 	}
@@ -189,10 +190,10 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// freePorts returns the first of n ports in a row that nobody listens on.
+// freePorts returns the first of n consecutive free ports.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
-	// Below those of the testbed, and of outgoing connections.
+	// below the ports of the testbed and of outgoing connections
 	for first := 15000; first < 20000; first += n {
 		ports := make([]int, 0, n)
 		for port := first; port < first+n; port++ {
@@ -212,7 +213,7 @@ func freePorts(t *testing.T, n int) []int {
 }
 
 func TestRestartKeepsThePort(t *testing.T) {
-	number := freePorts(t, 1)[0] // nobody else is given it in between
+	number := freePorts(t, 1)[0] // no other test gets this port in the meantime
 	first := serve.New(serve.Options{})
 	addr := set(t, first, "v", hop(t, "", "p.v1.0.0"), number)
 	conn := dial(t, addr)
@@ -232,8 +233,8 @@ func TestRestartKeepsThePort(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: who opens many connections gets no more than its share, and
-// one that was there before works on.
+// TestConnectionsAreBounded: a client that opens many connections must get no more than its share, and an existing
+// connection must continue to work.
 func TestConnectionsAreBounded(t *testing.T) {
 	s := serve.New(serve.Options{})
 	t.Cleanup(s.Close)
@@ -247,7 +248,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		// A server of HTTP/2 speaks first; one that refuses ends the connection.
+		// An HTTP/2 server sends first; a server that refuses closes the connection.
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			refused++
 		}
@@ -260,7 +261,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsEnd: who connects and asks nothing does not keep its place, and comes back when it asks.
+// TestIdleConnectionsEnd: a connection without requests is closed, and the client connects again for its
+// next request.
 func TestIdleConnectionsEnd(t *testing.T) {
 	s := serve.New(serve.Options{IdleTimeout: 100 * time.Millisecond})
 	t.Cleanup(s.Close)

@@ -28,8 +28,8 @@ type Signer struct {
 	public []byte
 }
 
-// NewSigner reads a private key: PKCS #8 or SEC 1 as PEM, or a key that cosign encrypted, which the password is asked
-// for. Errors wrap ErrBadKey or ErrPassword.
+// NewSigner reads a private key: PKCS #8 or SEC 1 as PEM, or a key that cosign encrypted. It calls password for an
+// encrypted key only. Errors wrap ErrBadKey or ErrPassword.
 func NewSigner(text []byte, password func() ([]byte, error)) (*Signer, error) {
 	key, err := parsePrivateKey(text, password)
 	if err != nil {
@@ -43,7 +43,7 @@ func NewSigner(text []byte, password func() ([]byte, error)) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("derive public key: %w: %w", ErrBadKey, err)
 	}
-	hint, err := keyHint(public)
+	hint, err := computeHint(public)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +54,12 @@ func NewSigner(text []byte, password func() ([]byte, error)) (*Signer, error) {
 	return &Signer{signer: signer, hint: hint, public: text}, nil
 }
 
-// PublicKey returns the public half as PEM.
+// PublicKey returns the public key as PEM.
 func (s *Signer) PublicKey() []byte { return s.public }
 
 // Sign returns a sigstore bundle that signs an image digest, as JSON.
 func (s *Signer) Sign(digest string) ([]byte, error) {
-	hex, err := sha256Hex(digest)
+	hex, err := parseDigest(digest)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ func (s *Signer) Sign(digest string) ([]byte, error) {
 		&intoto.ResourceDescriptor{Digest: map[string]string{"sha256": hex}})
 }
 
-// Attest returns a sigstore bundle that signs a statement about subjects, as JSON. Keys.Verify takes none for a
-// signature whose predicate is not of PredicateType.
+// Attest returns a sigstore bundle that signs a statement about subjects, as JSON. Keys.Verify does not accept it as
+// a signature of an image, unless its predicate type is PredicateType.
 func (s *Signer) Attest(predicateType string, predicate *structpb.Struct, subjects ...*intoto.ResourceDescriptor) (
 	[]byte, error) {
 	payload, err := protojson.Marshal(&intoto.Statement{Type: intoto.StatementTypeUri, Subject: subjects,
@@ -95,7 +95,8 @@ func (s *Signer) Attest(predicateType string, predicate *structpb.Struct, subjec
 	return bundle, nil
 }
 
-func sha256Hex(digest string) (string, error) {
+// parseDigest returns the hexadecimal part of a sha256 digest.
+func parseDigest(digest string) (string, error) {
 	hex, ok := strings.CutPrefix(digest, "sha256:")
 	if !ok || len(hex) != 2*crypto.SHA256.Size() || strings.Trim(hex, "0123456789abcdef") != "" {
 		return "", fmt.Errorf("%q is no sha256 digest", digest)
@@ -103,16 +104,17 @@ func sha256Hex(digest string) (string, error) {
 	return hex, nil
 }
 
-// Verify returns nil if one of the bundles is a signature of the digest by one of the keys. Otherwise the error wraps
-// ErrUnsigned if none of the bundles is a signature at all, or ErrBadSignature, with what is wrong with the first one.
+// Verify returns nil if one of the bundles is a signature of the digest by one of the keys. The error wraps
+// ErrUnsigned if none of the bundles is a signature of an image, or else ErrBadSignature, with the problem of the
+// first signature.
 func (k Keys) Verify(bundles [][]byte, digest string) error {
-	hex, err := sha256Hex(digest)
+	hex, err := parseDigest(digest)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSignature, err)
 	}
 	var problems []error
 	for _, b := range bundles {
-		err := k.verify(b, hex)
+		err := k.verifyBundle(b, hex)
 		if err == nil {
 			return nil
 		}
@@ -129,10 +131,12 @@ func (k Keys) Verify(bundles [][]byte, digest string) error {
 	return fmt.Errorf("%w of %s: %w", ErrBadSignature, digest, problems[0])
 }
 
-// errAnotherClaim says that a bundle is no signature, but for instance a statement of how the image was built.
+// errAnotherClaim means that a bundle is not a signature of an image, but for instance a statement about how the image
+// was built.
 var errAnotherClaim = errors.New("another kind of claim")
 
-func (k Keys) verify(text []byte, hex string) error {
+// verifyBundle returns nil if a bundle is a signature, by one of the keys, of the digest with this hexadecimal part.
+func (k Keys) verifyBundle(text []byte, hex string) error {
 	statement, err := k.Statement(text, PredicateType)
 	if err != nil {
 		return err
@@ -145,7 +149,7 @@ func (k Keys) verify(text []byte, hex string) error {
 	return errors.New("the signature is one of another image")
 }
 
-// Statement returns the statement in a bundle, if one of the keys has signed it and its predicate is of a type.
+// Statement returns the statement in a bundle, if one of the keys signed it and it has the predicate type.
 func (k Keys) Statement(text []byte, predicateType string) (*intoto.Statement, error) {
 	if len(text) > maxBundle {
 		return nil, fmt.Errorf("a signature of %d bytes is larger than any", len(text))
@@ -166,7 +170,7 @@ func (k Keys) Statement(text []byte, predicateType string) (*intoto.Statement, e
 	if statement.GetPredicateType() != predicateType {
 		return nil, errAnotherClaim
 	}
-	// The signature comes first: what is not signed by a known key says nothing about anything.
+	// The signature is checked before the content, which matters only if a known key signed it.
 	if err := k.verifyEnvelope(envelope, bundle.GetVerificationMaterial().GetPublicKey().GetHint()); err != nil {
 		return nil, err
 	}
@@ -176,6 +180,8 @@ func (k Keys) Statement(text []byte, predicateType string) (*intoto.Statement, e
 	return statement, nil
 }
 
+// verifyEnvelope returns nil if the envelope has exactly one signature and one of the keys made it. hint identifies the
+// key according to the bundle, and is used only for the error.
 func (k Keys) verifyEnvelope(envelope *protodsse.Envelope, hint string) error {
 	if n := len(envelope.GetSignatures()); n != 1 {
 		return fmt.Errorf("the envelope has %d signatures, a sigstore bundle has one", n)
@@ -188,13 +194,13 @@ func (k Keys) verifyEnvelope(envelope *protodsse.Envelope, hint string) error {
 			}
 		}
 	}
-	if hint != "" && !k.has(hint) {
+	if hint != "" && !k.hasHint(hint) {
 		return fmt.Errorf("it was signed by another key (hint %s)", hint)
 	}
 	return errors.New("the signature does not match")
 }
 
-func (k Keys) has(hint string) bool {
+func (k Keys) hasHint(hint string) bool {
 	for _, key := range k.keys {
 		if key.hint == hint {
 			return true

@@ -22,7 +22,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/options"
 )
 
-// Types of PEM blocks with private keys; the first is what GenerateKey and cosign write.
+// Types of PEM blocks with private keys; GenerateKey and cosign write the first type.
 const (
 	encryptedSigstore = "ENCRYPTED SIGSTORE PRIVATE KEY"
 	encryptedCosign   = "ENCRYPTED COSIGN PRIVATE KEY"
@@ -30,22 +30,23 @@ const (
 	plainEC           = "EC PRIVATE KEY"
 )
 
-// Algorithm is the kind of a key.
+// Algorithm is the algorithm of a key.
 type Algorithm string
 
-// The algorithms that keys are generated for; others are read as well: ECDSA on P-384 and P-521, and RSA.
+// The algorithms of generated keys. Keys of other algorithms can be read too: ECDSA on P-384 and P-521, and RSA.
 const (
 	ECDSA   Algorithm = "ecdsa-p256"
 	Ed25519 Algorithm = "ed25519"
 )
 
-// KeyPair is a new key: both halves as PEM.
+// KeyPair is a new key pair as PEM.
 type KeyPair struct {
 	Private []byte
 	Public  []byte
 }
 
-// GenerateKey makes a key. The private half is encrypted with the password, which may be empty, in cosign's format.
+// GenerateKey creates a key pair. The private key is encrypted with the password, which can be empty, in
+// cosign's format.
 func GenerateKey(algorithm Algorithm, password []byte) (KeyPair, error) {
 	var key crypto.Signer
 	var err error
@@ -64,7 +65,7 @@ func GenerateKey(algorithm Algorithm, password []byte) (KeyPair, error) {
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("encode private key: %w", err)
 	}
-	sealed, err := encrypted.Encrypt(der, password)
+	encryptedKey, err := encrypted.Encrypt(der, password)
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("encrypt private key: %w", err)
 	}
@@ -72,10 +73,11 @@ func GenerateKey(algorithm Algorithm, password []byte) (KeyPair, error) {
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("encode public key: %w", err)
 	}
-	return KeyPair{Private: pem.EncodeToMemory(&pem.Block{Type: encryptedSigstore, Bytes: sealed}), Public: public}, nil
+	private := pem.EncodeToMemory(&pem.Block{Type: encryptedSigstore, Bytes: encryptedKey})
+	return KeyPair{Private: private, Public: public}, nil
 }
 
-// parsePrivateKey reads a PEM file: a PKCS #8 or SEC 1 key, or one that cosign encrypted.
+// parsePrivateKey parses a PEM file: a PKCS #8 or SEC 1 key, or a key that cosign encrypted.
 func parsePrivateKey(text []byte, password func() ([]byte, error)) (crypto.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -85,7 +87,7 @@ func parsePrivateKey(text []byte, password func() ([]byte, error)) (crypto.Priva
 	var err error
 	switch block.Type {
 	case encryptedSigstore, encryptedCosign:
-		key, err = openPrivateKey(block.Bytes, password)
+		key, err = decryptPrivateKey(block.Bytes, password)
 	case plainPKCS8:
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 	case plainEC:
@@ -99,7 +101,9 @@ func parsePrivateKey(text []byte, password func() ([]byte, error)) (crypto.Priva
 	return key, err
 }
 
-func openPrivateKey(sealed []byte, password func() ([]byte, error)) (crypto.PrivateKey, error) {
+// decryptPrivateKey decrypts a key in cosign's format. If password is nil, it tries the empty password. The error wraps
+// ErrPassword if password fails or the password is wrong.
+func decryptPrivateKey(encryptedKey []byte, password func() ([]byte, error)) (crypto.PrivateKey, error) {
 	var secret []byte
 	if password != nil {
 		var err error
@@ -107,25 +111,25 @@ func openPrivateKey(sealed []byte, password func() ([]byte, error)) (crypto.Priv
 			return nil, fmt.Errorf("%w: %w", ErrPassword, err)
 		}
 	}
-	der, err := encrypted.Decrypt(sealed, secret)
+	der, err := encrypted.Decrypt(encryptedKey, secret)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPassword, err)
 	}
 	return x509.ParsePKCS8PrivateKey(der)
 }
 
-// Keys are public keys, any one of which is good for a signature.
+// Keys are public keys; a signature by any of them is accepted.
 type Keys struct {
 	keys []publicKey
 }
 
 type publicKey struct {
 	hint string
-	// verifiers are the ways in which the key may have signed.
+	// verifiers are the signature schemes that the key could have used.
 	verifiers []signature.Verifier
 }
 
-// ParseKeys reads public keys, one PEM block each. Errors wrap ErrBadKey and say which of them it is about, counting
+// ParseKeys parses public keys, one PEM block each. Errors wrap ErrBadKey and contain the number of the key, counting
 // from one.
 func ParseKeys(texts ...[]byte) (Keys, error) {
 	var out Keys
@@ -142,12 +146,13 @@ func ParseKeys(texts ...[]byte) (Keys, error) {
 	return out, nil
 }
 
+// parsePublicKey parses one PEM block, and prepares the signature schemes that the key could have used.
 func parsePublicKey(text []byte) (publicKey, error) {
 	key, err := cryptoutils.UnmarshalPEMToPublicKey(text)
 	if err != nil {
 		return publicKey{}, fmt.Errorf("%w: %w", ErrBadKey, err)
 	}
-	hint, err := keyHint(key)
+	hint, err := computeHint(key)
 	if err != nil {
 		return publicKey{}, err
 	}
@@ -157,8 +162,7 @@ func parsePublicKey(text []byte) (publicKey, error) {
 		return publicKey{}, fmt.Errorf("%w: %w", ErrBadKey, err)
 	}
 	out.verifiers = append(out.verifiers, standard)
-	// Other tools hash with SHA-256 for every curve, or hash first with
-	// Ed25519.
+	// Other tools use SHA-256 for every curve, or the variant Ed25519ph.
 	for _, option := range []signature.LoadOption{options.WithHash(crypto.SHA256), options.WithED25519ph()} {
 		other, err := signature.LoadVerifierWithOpts(key, option)
 		if err != nil {
@@ -169,8 +173,8 @@ func parsePublicKey(text []byte) (publicKey, error) {
 	return out, nil
 }
 
-// keyHint names a public key in the way of cosign: the hash of its DER form.
-func keyHint(key crypto.PublicKey) (string, error) {
+// computeHint returns the identifier of a public key that cosign uses: the hash of its DER form.
+func computeHint(key crypto.PublicKey) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrBadKey, err)

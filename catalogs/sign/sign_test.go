@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 const (
@@ -65,7 +65,7 @@ func mustKeys(t *testing.T, texts ...[]byte) sign.Keys {
 	return keys
 }
 
-// edit changes a bundle on its way.
+// edit changes a bundle after it was signed.
 func edit(t *testing.T, text []byte, change func(*protobundle.Bundle)) []byte {
 	t.Helper()
 	bundle := &protobundle.Bundle{}
@@ -276,7 +276,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add([]byte(`{"dsseEnvelope":{"signatures":[` + strings.Repeat("{},", 9_999) + "{}]}}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		untrustedtest.Bound(t, len(text), 4<<20, 1000, func() {
-			// Nothing but the private key makes a signature of another digest.
+			// Only the private key can sign another digest.
 			err := keys.Verify([][]byte{text}, digest)
 			if !errors.Is(err, sign.ErrUnsigned) && !errors.Is(err, sign.ErrBadSignature) {
 				t.Fatalf("%q verified as a signature: %v", text, err)

@@ -11,10 +11,11 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// resolve adds to the operator's own parts one bundle of each package that they need, and that those need in turn.
-// Where several would do it takes what is present on the cluster, else the first in OLM's order: packages by name, the
-// default channel first, and in a channel from the head downwards.
-func resolve(own []*part, others []*catalogs.Package, present []string) ([]*part, []string, error) {
+// resolveDependencies adds to the operator's own parts one bundle of each package that they need, directly or
+// transitively. If several bundles satisfy a requirement, it chooses a bundle that is present on the cluster, or else
+// the first bundle in OLM's order: packages by name, the default channel first, and in a channel from the head
+// downwards. It also returns the requirements that no bundle satisfies.
+func resolveDependencies(own []*part, others []*catalogs.Package, present []string) ([]*part, []string, error) {
 	r := &resolution{others: slices.Clone(others), present: present, needs: map[string][]catalogs.Requirement{},
 		chosen: map[string]*part{}}
 	slices.SortFunc(r.others, func(a, b *catalogs.Package) int { return cmp.Compare(a.Name, b.Name) })
@@ -27,10 +28,11 @@ func resolve(own []*part, others []*catalogs.Package, present []string) ([]*part
 		}
 		work = work[1:]
 		for _, need := range requirements {
-			if need.Opaque != "" || r.satisfied(need) {
+			// Only OLM can evaluate an opaque requirement.
+			if need.Opaque != "" || r.isSatisfied(need) {
 				continue
 			}
-			p := r.choose(need)
+			p := r.chooseBundle(need)
 			if p == nil {
 				unresolved[need.String()] = true
 				continue
@@ -41,7 +43,7 @@ func resolve(own []*part, others []*catalogs.Package, present []string) ([]*part
 	parts := slices.Clone(own)
 	for _, name := range slices.Sorted(maps.Keys(r.chosen)) {
 		parts = append(parts, r.chosen[name])
-		parts = append(parts, r.predecessor(r.chosen[name])...)
+		parts = append(parts, r.linkPredecessor(r.chosen[name])...)
 	}
 	return parts, slices.Sorted(maps.Keys(unresolved)), nil
 }
@@ -55,7 +57,8 @@ type resolution struct {
 	chosen map[string]*part
 }
 
-func (r *resolution) satisfied(need catalogs.Requirement) bool {
+// isSatisfied reports whether a part of the view satisfies the need, and records the need for a chosen bundle.
+func (r *resolution) isSatisfied(need catalogs.Requirement) bool {
 	for _, p := range r.own {
 		if need.SatisfiedBy(p.pkg.Name, p.bundle) {
 			return true
@@ -63,7 +66,7 @@ func (r *resolution) satisfied(need catalogs.Requirement) bool {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.chosen)) {
 		if need.SatisfiedBy(name, r.chosen[name].bundle) {
-			// A later, stricter need may exchange the bundle, but only for one that keeps this promise.
+			// A later, stricter need can replace the bundle, but only by a bundle that still satisfies this need.
 			r.needs[name] = append(r.needs[name], need)
 			return true
 		}
@@ -71,15 +74,16 @@ func (r *resolution) satisfied(need catalogs.Requirement) bool {
 	return false
 }
 
-// choose picks a bundle for the need, exchanging an earlier choice of the same package if it must.
-func (r *resolution) choose(need catalogs.Requirement) *part {
+// chooseBundle chooses a bundle that satisfies the need, and replaces an earlier choice of the same package if
+// necessary. It returns nil if there is none.
+func (r *resolution) chooseBundle(need catalogs.Requirement) *part {
 	for _, pkg := range r.others {
 		if slices.ContainsFunc(r.own, func(p *part) bool { return p.pkg.Name == pkg.Name }) {
-			// OLM allows one instance of a package per namespace.
+			// OLM allows one instance of a package per namespace, and the operator's own bundle was chosen already.
 			continue
 		}
 		needs := append(slices.Clone(r.needs[pkg.Name]), need)
-		if p := r.candidate(pkg, needs); p != nil {
+		if p := r.findCandidate(pkg, needs); p != nil {
 			r.needs[pkg.Name] = needs
 			r.chosen[pkg.Name] = p
 			return p
@@ -88,13 +92,14 @@ func (r *resolution) choose(need catalogs.Requirement) *part {
 	return nil
 }
 
-func (r *resolution) candidate(pkg *catalogs.Package, needs []catalogs.Requirement) *part {
+// findCandidate returns a bundle of a package that satisfies all needs, a present bundle first; nil if there is none.
+func (r *resolution) findCandidate(pkg *catalogs.Package, needs []catalogs.Requirement) *part {
 	var best *part
-	for _, c := range channelsInOrder(pkg) {
-		for _, name := range bundlesInOrder(c) {
+	for _, c := range sortChannels(pkg) {
+		for _, name := range listChain(c) {
 			b := pkg.Bundles[name]
-			if b == nil || slices.ContainsFunc(needs,
-				func(n catalogs.Requirement) bool { return !n.SatisfiedBy(pkg.Name, b) }) {
+			isUnsatisfied := func(n catalogs.Requirement) bool { return !n.SatisfiedBy(pkg.Name, b) }
+			if b == nil || slices.ContainsFunc(needs, isUnsatisfied) {
 				continue
 			}
 			p := &part{pkg: pkg, channel: c.Name, bundle: b}
@@ -109,8 +114,9 @@ func (r *resolution) candidate(pkg *catalogs.Package, needs []catalogs.Requireme
 	return best
 }
 
-// predecessor returns the present bundle that the chosen one of the same package has to replace, if there is any.
-func (r *resolution) predecessor(p *part) []*part {
+// linkPredecessor makes the chosen bundle replace the present bundle of the same package, and returns the part of the
+// present bundle. The list is empty if no bundle of the package is present, or if the chosen bundle itself is.
+func (r *resolution) linkPredecessor(p *part) []*part {
 	if slices.Contains(r.present, p.bundle.Name) {
 		return nil
 	}
@@ -123,31 +129,33 @@ func (r *resolution) predecessor(p *part) []*part {
 	return nil
 }
 
-func channelsInOrder(pkg *catalogs.Package) []*catalogs.Channel {
+// sortChannels returns the channels in OLM's order: the default channel first, then by name.
+func sortChannels(pkg *catalogs.Package) []*catalogs.Channel {
 	return slices.SortedFunc(maps.Values(pkg.Channels), func(a, b *catalogs.Channel) int {
-		if d := rank(pkg, a) - rank(pkg, b); d != 0 {
+		if d := rankChannel(pkg, a) - rankChannel(pkg, b); d != 0 {
 			return d
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
 }
 
-func rank(pkg *catalogs.Package, c *catalogs.Channel) int {
+func rankChannel(pkg *catalogs.Package, c *catalogs.Channel) int {
 	if c.Name == pkg.DefaultChannel {
 		return 0
 	}
 	return 1
 }
 
-// bundlesInOrder are the bundles that OLM considers: from the head along replaces, without those that are skipped.
-func bundlesInOrder(c *catalogs.Channel) []string {
+// listChain returns the bundles that OLM considers: from the head along replaces, without skipped bundles.
+func listChain(c *catalogs.Channel) []string {
 	head, err := c.Head()
 	if err != nil {
 		return nil
 	}
 	var names []string
-	for at, ok := c.Entry(head); ok && len(names) <= len(c.Entries); at, ok = c.Entry(at.Replaces) {
-		names = append(names, at.Name)
+	// The bound on the length ends the loop if replaces runs in a circle.
+	for entry, ok := c.Entry(head); ok && len(names) <= len(c.Entries); entry, ok = c.Entry(entry.Replaces) {
+		names = append(names, entry.Name)
 	}
 	return slices.DeleteFunc(names, c.Skips)
 }

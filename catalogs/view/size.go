@@ -12,23 +12,23 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
 const (
-	// stepOverhead is what an InstallPlan says about a manifest besides the manifest.
+	// stepOverhead is the size of a manifest's step in an InstallPlan besides the manifest, in bytes.
 	stepOverhead = 400
-	// permissionOverhead is what OLM generates around a CSV's list of rules: a service account, a role and its
-	// binding, a step each.
+	// permissionOverhead is the size of the objects that OLM generates for a CSV's list of rules, in bytes: a service
+	// account, a role and its binding, one step each.
 	permissionOverhead = 3000
 )
 
-// choose sets the route and the size of each part and returns the sum of what is inlined. All parts that are not stubs
-// may end up in one InstallPlan, so they share the limit; the largest ones that can leave it do.
-func choose(parts []*part, limit int) (int, error) {
-	if limit <= 0 || limit > registryv1.MaxInlineBytes {
-		limit = registryv1.MaxInlineBytes
+// chooseRoutes sets the route and the size of each part and returns the total size of the inlined parts. All parts
+// that are not stubs can be in one InstallPlan, so they share the limit. If they exceed it, the largest parts that
+// have an image are unpacked instead. The error wraps ErrBundleTooLarge if that is not enough.
+func chooseRoutes(parts []*part, limit int) (int, error) {
+	if limit <= 0 || limit > bundles.MaxInlineBytes {
+		limit = bundles.MaxInlineBytes
 	}
 	total := 0
 	var inlined []*part
@@ -52,12 +52,14 @@ func choose(parts []*part, limit int) (int, error) {
 		}
 	}
 	if total > limit {
-		return 0, tooLarge(inlined, total, limit)
+		return 0, newTooLargeError(inlined, total, limit)
 	}
 	return total, nil
 }
 
-func tooLarge(inlined []*part, total, limit int) error {
+// newTooLargeError returns the error for a view whose inlined parts exceed the limit. It names the largest part that
+// cannot be unpacked. inlined must be sorted, the largest first.
+func newTooLargeError(inlined []*part, total, limit int) error {
 	i := slices.IndexFunc(inlined, func(p *part) bool { return p.route == Inline })
 	p := inlined[i]
 	return fmt.Errorf("%w: bundle %q takes %d KiB of an InstallPlan, all bundles of this step take %d KiB, at most "+
@@ -66,7 +68,8 @@ func tooLarge(inlined []*part, total, limit int) error {
 		total>>10, limit>>10)
 }
 
-// measure sets the size and a first choice of route.
+// measure sets a first choice of the route: Stub, or Inline if the catalog has the manifests, or Unpack if it has only
+// the image. It sets the size of an inlined part. The error wraps ErrNoContent if there is neither.
 func (p *part) measure() error {
 	b := p.bundle
 	switch {
@@ -77,7 +80,7 @@ func (p *part) measure() error {
 		if err := p.decode(); err != nil {
 			return err
 		}
-		p.route, p.size = Inline, p.inlineBytes()
+		p.route, p.size = Inline, p.computeInlineBytes()
 		return nil
 	case b.Image != "":
 		p.route = Unpack
@@ -87,28 +90,28 @@ func (p *part) measure() error {
 	}
 }
 
-// inlineBytes is what the bundle adds to an InstallPlan. A plan holds each manifest as a string within its own JSON,
-// so every quote and backslash counts twice; it repeats the CSV's permissions as RBAC objects, and the bundle's
-// properties as an annotation of the CSV, escaped again.
-func (p *part) inlineBytes() int {
+// computeInlineBytes returns the bytes that the bundle adds to an InstallPlan. A plan contains each manifest as a
+// string within its own JSON, so every quote and backslash counts twice. The plan repeats the CSV's permissions as
+// RBAC objects, and the bundle's properties as an annotation of the CSV, which is escaped again.
+func (p *part) computeInlineBytes() int {
 	size := 0
 	for _, o := range p.objects {
-		size += escaped(o) + stepOverhead
+		size += measureEscaped(o) + stepOverhead
 	}
 	if properties, err := json.Marshal(p.bundle.Properties); err == nil {
 		if annotation, err := json.Marshal(string(properties)); err == nil {
-			size += escaped(annotation)
+			size += measureEscaped(annotation)
 		}
 	}
-	for _, rules := range permissions(p.csv) {
-		size += escaped(rules) + permissionOverhead
+	for _, rules := range readPermissions(p.csv) {
+		size += measureEscaped(rules) + permissionOverhead
 	}
 	return size
 }
 
-// escaped is the length of JSON as a string in another JSON document, both written as the API server does, with
-// <, > and & escaped.
-func escaped(object []byte) int {
+// measureEscaped returns the length of JSON as a string in another JSON document, both written as the API server
+// does, with <, > and & escaped.
+func measureEscaped(object []byte) int {
 	var html bytes.Buffer
 	json.HTMLEscape(&html, object)
 	out, err := json.Marshal(html.String())
@@ -118,7 +121,8 @@ func escaped(object []byte) int {
 	return len(out)
 }
 
-func permissions(csv []byte) []json.RawMessage {
+// readPermissions returns the lists of rules in a CSV, one per service account.
+func readPermissions(csv []byte) []json.RawMessage {
 	var in struct {
 		Spec struct {
 			Install struct {
@@ -129,17 +133,17 @@ func permissions(csv []byte) []json.RawMessage {
 			} `json:"install"`
 		} `json:"spec"`
 	}
-	// A CSV without readable permissions adds none; OLM judges whether it is any good.
+	// A CSV without readable permissions adds no bytes; OLM decides whether the CSV is valid.
 	if err := json.Unmarshal(csv, &in); err != nil {
 		return nil
 	}
 	return append(in.Spec.Install.Spec.Permissions, in.Spec.Install.Spec.ClusterPermissions...)
 }
 
-// decode fills in the manifests as they are served, and which of them is the bundle's own ClusterServiceVersion. OLM
-// names what it installs after it, and plans are admitted by name, so one of another name is not the bundle's.
+// decode sets the served manifests, and finds the bundle's ClusterServiceVersion. OLM uses its name for the installed
+// objects, and plans are admitted by name, so it must have the name of the bundle.
 func (p *part) decode() error {
-	manifests, err := bundles.Canonical(p.bundle.Objects)
+	manifests, err := bundles.Canonicalize(p.bundle.Objects)
 	if err != nil {
 		return fmt.Errorf("%w: bundle %q: %w", catalogs.ErrInvalidPackage, p.bundle.Name, err)
 	}

@@ -1,15 +1,16 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view decides what one cluster gets to see of a catalog for one operator: the installed bundle, the next hop
-// it was admitted to, and what that needs. OLM can only install what it sees, so the view is what keeps a cluster from
-// moving past what a rollout has admitted.
+// Package view decides which part of a catalog one cluster gets for one operator: the installed bundle, the next hop
+// to which the cluster was admitted, and their dependencies. OLM can only install bundles that it sees, so the view
+// prevents a cluster from moving beyond the bundle that a rollout has admitted.
 //
-// It is pure: packages of a catalog come in, a small catalog comes out. Package serve gives it to OLM.
+// It is pure: its input are packages of a catalog, its output is a small catalog. Package serve serves that catalog
+// to OLM.
 //
-// The next hop always replaces the installed bundle in the view, whatever edge of the published graph led there: OLM
-// refuses a channel whose order does not follow from replaces alone. Build does not ask whether the next hop is the
-// newer one; that is for whoever admitted it.
+// The next hop always replaces the installed bundle in the view, independently of its edge in the published graph,
+// because OLM refuses a channel whose order does not follow from replaces alone. Build does not check whether the
+// next hop is newer; the caller that admitted it must do that.
 package view
 
 import (
@@ -21,17 +22,18 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// Errors of Build; they wrap these and say what to do.
+// Errors of Build wrap these errors and say what to do.
 var (
-	// ErrBundleTooLarge says that a bundle fits into no InstallPlan and has no image to unpack instead.
+	// ErrBundleTooLarge means that a bundle does not fit into an InstallPlan and has no image that can be
+	// unpacked instead.
 	ErrBundleTooLarge = errors.New("bundle too large")
-	// ErrNoContent says that a bundle has neither manifests nor an image.
+	// ErrNoContent means that a bundle has neither manifests nor an image.
 	ErrNoContent = errors.New("bundle without content")
-	// ErrWrongCSV says that a bundle's manifests hold no ClusterServiceVersion of the bundle's name.
+	// ErrWrongCSV means that a bundle's manifests contain no ClusterServiceVersion with the bundle's name.
 	ErrWrongCSV = errors.New("bundle without its CSV")
 )
 
@@ -39,11 +41,11 @@ var (
 type Route string
 
 const (
-	// Inline bundles travel in the catalog itself: OLM writes their manifests into the InstallPlan and starts no pod.
+	// Inline bundles are completely in the catalog: OLM writes their manifests to the InstallPlan and starts no pod.
 	Inline Route = "Inline"
-	// Unpack bundles stay an image: OLM starts its own Job that unpacks it.
+	// Unpack bundles are images: OLM starts a Job that unpacks the image.
 	Unpack Route = "Unpack"
-	// Stub bundles are on the cluster already; the view only needs their names and properties.
+	// Stub bundles are already on the cluster; the view only needs their names and properties.
 	Stub Route = "Stub"
 )
 
@@ -53,17 +55,18 @@ type Input struct {
 	Package *catalogs.Package
 	// Channel is the channel to offer; empty means the default channel.
 	Channel string
-	// Installed is what the cluster runs; its Name is empty before the first install. It need not be in the catalog.
+	// Installed is the bundle that the cluster runs; its Name is empty before the first install. It need not be in
+	// the catalog.
 	Installed catalogs.Installed
-	// Next is the bundle the cluster was admitted to; empty means to stay with Installed.
+	// Next is the bundle to which the cluster was admitted; empty means to stay with Installed.
 	Next string
-	// Others are further packages of the same catalog, from which dependencies are taken.
+	// Others are further packages of the same catalog, which can satisfy dependencies.
 	Others []*catalogs.Package
-	// Present names the ClusterServiceVersions in the operator's namespace. A dependency that is there already is
-	// kept rather than exchanged for a newer one.
+	// Present are the names of the ClusterServiceVersions in the operator's namespace. A present dependency is kept
+	// instead of being replaced by a newer bundle.
 	Present []string
-	// MaxInline bounds the manifests that one InstallPlan carries, in bytes as etcd stores them; zero means
-	// registryv1.MaxInlineBytes, and anything above that is lowered to it.
+	// MaxInline bounds the manifests in one InstallPlan, in bytes as etcd stores them; zero means
+	// bundles.MaxInlineBytes, which is also the maximum.
 	MaxInline int
 }
 
@@ -73,62 +76,65 @@ type View struct {
 	Channel   string
 	Installed string
 	Next      string
-	// Packages are what is served, sorted by name.
+	// Packages are the served packages, sorted by name.
 	Packages []*catalogs.Package
-	// Bundles tell about each served bundle, the operator's own first.
+	// Bundles describe the served bundles, the operator's own bundles first.
 	Bundles []Bundle
-	// Admitted are the names of the ClusterServiceVersions that an InstallPlan of this view may contain, sorted.
+	// Admitted are the names of the ClusterServiceVersions that an InstallPlan of this view is permitted to
+	// contain, sorted.
 	Admitted []string
-	// Unresolved are requirements that nothing in the catalog satisfies, sorted. OLM refuses to install unless another
-	// catalog that it can see does.
+	// Unresolved are requirements that no bundle of the catalog satisfies, sorted. OLM refuses to install unless
+	// another catalog on the cluster satisfies them.
 	Unresolved []string
-	// InlineBytes is what the inlined manifests add to an InstallPlan.
+	// InlineBytes is the number of bytes that the inlined manifests add to an InstallPlan.
 	InlineBytes int
-	// Hash changes when, and only when, what is served changes.
+	// Hash changes if, and only if, the served content changes.
 	Hash string
-	// Rollback says what it takes to go back to Next; nil where Next is not older than Installed. Build does not know.
-	Rollback *registryv1.Rollback
+	// Rollback describes the requirements of going back to Next; nil if Next is not older than Installed. Build does
+	// not set it.
+	Rollback *bundles.Rollback
 }
 
-// Bundle tells how a bundle is served.
+// Bundle describes how a bundle is served.
 type Bundle struct {
 	Package, Channel, Name, Version string
 	Route                           Route
-	// InlineBytes is what the bundle adds, or would add, to an InstallPlan; zero if its manifests are not known.
+	// InlineBytes is the number of bytes that the bundle adds, or would add, to an InstallPlan; zero if its manifests
+	// are unknown.
 	InlineBytes int
 }
 
-// Build makes the view. Errors wrap those of this package, or ErrNoChannel, ErrNoVersion or ErrInvalidPackage of
+// Build returns the view. Errors wrap those of this package, or ErrNoChannel, ErrNoVersion or ErrInvalidPackage of
 // package catalogs.
 func Build(in Input) (View, error) {
-	in = in.withoutHop()
-	c, parts, unresolved, err := partsOf(in)
+	in = in.removeRedundantNext()
+	c, parts, unresolved, err := collectParts(in)
 	if err != nil {
 		return View{}, err
 	}
-	inlineBytes, err := choose(parts, in.MaxInline)
+	inlineBytes, err := chooseRoutes(parts, in.MaxInline)
 	if err != nil {
 		return View{}, err
 	}
 	v := View{
 		Package: in.Package.Name, Channel: c.Name, Installed: in.Installed.Name, Next: in.Next,
-		Packages: serve(parts), Unresolved: unresolved, InlineBytes: inlineBytes,
+		Packages: buildPackages(parts), Unresolved: unresolved, InlineBytes: inlineBytes,
 	}
 	for _, p := range parts {
-		v.Bundles = append(v.Bundles, p.describe())
+		v.Bundles = append(v.Bundles, p.toBundle())
 		if !p.stub {
 			v.Admitted = append(v.Admitted, p.bundle.Name)
 		}
 	}
 	slices.Sort(v.Admitted)
-	v.Hash, err = hash(v.Packages)
+	v.Hash, err = hashPackages(v.Packages)
 	return v, err
 }
 
-// Dependencies returns the names of the bundles that Build takes from Others and serves in full, by package. Their
-// manifests need not be known. Errors are those of Build.
+// Dependencies returns the names of the bundles that Build takes from Others and serves completely, by package. It
+// does not need the manifests of the bundles. Errors are those of Build.
 func Dependencies(in Input) (map[string][]string, error) {
-	_, parts, _, err := partsOf(in.withoutHop())
+	_, parts, _, err := collectParts(in.removeRedundantNext())
 	if err != nil {
 		return nil, err
 	}
@@ -141,65 +147,67 @@ func Dependencies(in Input) (map[string][]string, error) {
 	return names, nil
 }
 
-// withoutHop leaves the next version out where it is what is installed.
-func (in Input) withoutHop() Input {
+// removeRedundantNext clears Next if that bundle is already installed.
+func (in Input) removeRedundantNext() Input {
 	if in.Next == in.Installed.Name {
 		in.Next = ""
 	}
 	return in
 }
 
-// partsOf returns the channel, what the view consists of, and which requirements nothing satisfies.
-func partsOf(in Input) (*catalogs.Channel, []*part, []string, error) {
+// collectParts returns the channel, the parts of the view, and the requirements that no bundle satisfies. Parts that
+// need not be served completely are stubs.
+func collectParts(in Input) (*catalogs.Channel, []*part, []string, error) {
 	c, err := in.Package.Channel(in.Channel)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	own, err := ownParts(in, c)
+	own, err := listOwnParts(in, c)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	parts, unresolved, err := resolve(own, in.Others, in.Present)
+	parts, unresolved, err := resolveDependencies(own, in.Others, in.Present)
 	for _, p := range parts {
-		// Without a next hop everything is served in full, so that OLM can put back what somebody deleted. The next hop
-		// itself is served in full until it is what is installed: its CSV is there long before that.
+		// Without a next hop all bundles are served completely, so that OLM can restore deleted objects. The next hop
+		// itself is served completely until it is the installed bundle, because its CSV exists on the cluster long
+		// before that.
 		present := p.bundle.Name == in.Installed.Name || slices.Contains(in.Present, p.bundle.Name)
 		p.stub = p.stub || (in.Next != "" && in.Next != p.bundle.Name && present)
 	}
 	return c, parts, unresolved, err
 }
 
-// All is a view of whole packages, as they are in the catalog.
+// All returns a view of whole packages, unchanged.
 func All(packages []*catalogs.Package) (View, error) {
-	h, err := hash(packages)
+	h, err := hashPackages(packages)
 	return View{Packages: packages, Hash: h}, err
 }
 
-// part is one bundle on its way into the view.
+// part is one bundle of the view while it is built.
 type part struct {
 	pkg     *catalogs.Package
 	channel string
 	bundle  *catalogs.Bundle
-	// replaces is the name of the installed bundle that this one follows.
+	// replaces is the name of the installed bundle that this bundle replaces.
 	replaces string
 	stub     bool
 	route    Route
 	size     int
-	// objects are the manifests as they are served, and csv is the one of the ClusterServiceVersion; nil where the
-	// catalog has none.
+	// objects are the served manifests, and csv is the ClusterServiceVersion among them; nil if the catalog has none.
 	objects [][]byte
 	csv     []byte
 }
 
-func (p *part) describe() Bundle {
+func (p *part) toBundle() Bundle {
 	return Bundle{
 		Package: p.pkg.Name, Channel: p.channel, Name: p.bundle.Name, Version: p.bundle.VersionString(),
 		Route: p.route, InlineBytes: p.size,
 	}
 }
 
-// ownParts returns the next hop, then the installed bundle.
-func ownParts(in Input, c *catalogs.Channel) ([]*part, error) {
+// listOwnParts returns the parts of the next hop and of the installed bundle, in this order. The error wraps
+// catalogs.ErrNoVersion if there is neither, or if the catalog does not have the next hop.
+func listOwnParts(in Input, c *catalogs.Channel) ([]*part, error) {
 	var parts []*part
 	if in.Next != "" {
 		next, ok := in.Package.Bundles[in.Next]
@@ -209,7 +217,7 @@ func ownParts(in Input, c *catalogs.Channel) ([]*part, error) {
 		parts = append(parts, &part{pkg: in.Package, channel: c.Name, bundle: next, replaces: in.Installed.Name})
 	}
 	if in.Installed.Name != "" {
-		p, err := installedPart(in)
+		p, err := newInstalledPart(in)
 		if err != nil {
 			return nil, err
 		}
@@ -223,9 +231,9 @@ func ownParts(in Input, c *catalogs.Channel) ([]*part, error) {
 	return parts, nil
 }
 
-// installedPart invents a stub for a bundle that has left the catalog: with its name and version in place OLM is
-// content with what is installed.
-func installedPart(in Input) (*part, error) {
+// newInstalledPart returns the part of the installed bundle. For a bundle that has left the catalog it creates a
+// stub: OLM only needs the name and version of the installed bundle.
+func newInstalledPart(in Input) (*part, error) {
 	if b, ok := in.Package.Bundles[in.Installed.Name]; ok {
 		return &part{pkg: in.Package, bundle: b}, nil
 	}
@@ -240,13 +248,13 @@ func installedPart(in Input) (*part, error) {
 	}
 	b := &catalogs.Bundle{
 		Name: in.Installed.Name, Version: version,
-		Properties: []registryv1.Property{{Type: registryv1.PropertyPackage, Value: value}},
+		Properties: []bundles.Property{{Type: bundles.PropertyPackage, Value: value}},
 	}
 	return &part{pkg: in.Package, bundle: b, stub: true}, nil
 }
 
-// serve turns the parts into packages of one channel each.
-func serve(parts []*part) []*catalogs.Package {
+// buildPackages returns packages with one channel each that contain the parts, sorted by name.
+func buildPackages(parts []*part) []*catalogs.Package {
 	packages := map[string]*catalogs.Package{}
 	for _, p := range parts {
 		out, ok := packages[p.pkg.Name]
@@ -254,13 +262,13 @@ func serve(parts []*part) []*catalogs.Package {
 			out = &catalogs.Package{
 				Name: p.pkg.Name, DefaultChannel: p.channel, Description: p.pkg.Description, Icon: p.pkg.Icon,
 				Deprecation: p.pkg.Deprecation, Bundles: map[string]*catalogs.Bundle{},
-				Channels: map[string]*catalogs.Channel{p.channel: {Name: p.channel, Deprecation: deprecation(p)}},
+				Channels: map[string]*catalogs.Channel{p.channel: {Name: p.channel, Deprecation: getDeprecation(p)}},
 			}
 			packages[p.pkg.Name] = out
 		}
 		c := out.Channels[p.channel]
 		c.Entries = append(c.Entries, catalogs.Entry{Name: p.bundle.Name, Replaces: p.replaces})
-		out.Bundles[p.bundle.Name] = p.served()
+		out.Bundles[p.bundle.Name] = p.toServedBundle()
 	}
 	return slices.SortedFunc(maps.Values(packages), func(a, b *catalogs.Package) int {
 		if a.Name < b.Name {
@@ -270,25 +278,26 @@ func serve(parts []*part) []*catalogs.Package {
 	})
 }
 
-func deprecation(p *part) string {
+func getDeprecation(p *part) string {
 	if c, ok := p.pkg.Channels[p.channel]; ok {
 		return c.Deprecation
 	}
 	return ""
 }
 
-// served is the bundle as its route needs it.
-func (p *part) served() *catalogs.Bundle {
+// toServedBundle returns the bundle in the form that its route needs: with manifests and without an image, or with an
+// image and only the CSV, or without manifests.
+func (p *part) toServedBundle() *catalogs.Bundle {
 	b := *p.bundle
 	switch p.route {
 	case Inline:
 		b.Image, b.Objects = "", p.objects
-		// The CSV among the objects says the same, and more.
-		b.Properties = slices.DeleteFunc(slices.Clone(b.Properties), func(p registryv1.Property) bool {
-			return p.Type == registryv1.PropertyCSVMetadata
+		// The CSV among the objects has the same content, and more.
+		b.Properties = slices.DeleteFunc(slices.Clone(b.Properties), func(p bundles.Property) bool {
+			return p.Type == bundles.PropertyCSVMetadata
 		})
 	case Unpack:
-		// The CSV alone is for OLM's package server, which shows what is on offer.
+		// OLM's package server needs the CSV to list the available operators.
 		b.Objects = nil
 		if p.csv != nil {
 			b.Objects = [][]byte{p.csv}
@@ -299,7 +308,7 @@ func (p *part) served() *catalogs.Bundle {
 	return &b
 }
 
-func hash(packages []*catalogs.Package) (string, error) {
+func hashPackages(packages []*catalogs.Package) (string, error) {
 	h := sha256.New()
 	if err := json.NewEncoder(h).Encode(packages); err != nil {
 		return "", fmt.Errorf("hash view: %w", err)

@@ -15,13 +15,13 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 )
 
-// operator is a package with four bundles of about size bytes each; images adds a bundle image to every one.
+// operator returns a package with four bundles of about size bytes each; images adds a bundle image to every bundle.
 func operator(t *testing.T, size int, images bool) *catalogs.Package {
 	t.Helper()
 	var content bytes.Buffer
@@ -42,7 +42,7 @@ func operator(t *testing.T, size int, images bool) *catalogs.Package {
 
 func name(j int) string { return catalogtest.BundleName(0, j) }
 
-// shape is what a view serves, in one line per entry.
+// shape returns the content of a view, in one line per entry.
 func shape(v view.View) []string {
 	var out []string
 	for _, p := range v.Packages {
@@ -195,16 +195,16 @@ func TestForeignCSVIsRefused(t *testing.T) {
 	}
 }
 
-// needs gives the operator's bundle further properties.
+// needs adds further properties to the operator's bundle.
 func needs(t *testing.T, b *catalogs.Bundle, kind, value string) {
 	t.Helper()
 	if !json.Valid([]byte(value)) {
 		t.Fatalf("not JSON: %s", value)
 	}
-	b.Properties = append(b.Properties, registryv1.Property{Type: kind, Value: json.RawMessage(value)})
+	b.Properties = append(b.Properties, bundles.Property{Type: kind, Value: json.RawMessage(value)})
 }
 
-// library is a package with an image per version; the last one is the head.
+// library returns a package with an image per version; the last version is the head.
 func library(pkg string, gvk string, versions ...string) *catalogs.Package {
 	p := &catalogs.Package{Name: pkg, DefaultChannel: "stable", Bundles: map[string]*catalogs.Bundle{}}
 	c := &catalogs.Channel{Name: "stable"}
@@ -212,13 +212,13 @@ func library(pkg string, gvk string, versions ...string) *catalogs.Package {
 	for _, v := range versions {
 		b := &catalogs.Bundle{Name: pkg + ".v" + v, Version: semver.MustParse(v), Image: "registry.example.com/" + pkg +
 			":" + v}
-		b.Properties = []registryv1.Property{
+		b.Properties = []bundles.Property{
 			{
-				Type: registryv1.PropertyPackage,
+				Type: bundles.PropertyPackage,
 				Value: json.RawMessage(fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg,
 					v)),
 			},
-			{Type: registryv1.PropertyGVK, Value: json.RawMessage(fmt.Sprintf(`{"group":%q,"version":"v1","kind":"K"}`,
+			{Type: bundles.PropertyGVK, Value: json.RawMessage(fmt.Sprintf(`{"group":%q,"version":"v1","kind":"K"}`,
 				gvk))},
 		}
 		p.Bundles[b.Name] = b
@@ -241,32 +241,32 @@ func TestDependencies(t *testing.T) {
 		admitted      []string
 	}{
 		"a package in a range: the highest that fits": {
-			kinds:  []string{registryv1.PropertyPackageRequired},
+			kinds:  []string{bundles.PropertyPackageRequired},
 			values: []string{`{"packageName":"cert","versionRange":"<2.0.0"}`},
 			others: []*catalogs.Package{store(), cert()}, want: []string{"cert.v1.1.0"},
 			admitted: []string{"cert.v1.1.0", name(1)},
 		},
 		"an API: the head of its provider": {
-			kinds:  []string{registryv1.PropertyGVKRequired},
+			kinds:  []string{bundles.PropertyGVKRequired},
 			values: []string{`{"group":"store.example.com","version":"v1","kind":"K"}`},
 			others: []*catalogs.Package{store(), cert()}, want: []string{"store.v3.1.0"},
 			admitted: []string{name(1), "store.v3.1.0"},
 		},
 		"what is present is kept": {
-			kinds:  []string{registryv1.PropertyPackageRequired},
+			kinds:  []string{bundles.PropertyPackageRequired},
 			values: []string{`{"packageName":"cert","versionRange":">=1.0.0"}`},
 			others: []*catalogs.Package{cert()}, present: []string{"cert.v1.0.0"}, want: []string{"cert.v1.0.0"},
 			admitted: []string{name(1)},
 		},
 		"what is present but does not fit is replaced": {
-			kinds:  []string{registryv1.PropertyPackageRequired},
+			kinds:  []string{bundles.PropertyPackageRequired},
 			values: []string{`{"packageName":"cert","versionRange":">=1.1.0 <2.0.0"}`},
 			others: []*catalogs.Package{cert()}, present: []string{"cert.v1.0.0"},
 			want:     []string{"cert.v1.1.0<cert.v1.0.0", "cert.v1.0.0"},
 			admitted: []string{"cert.v1.1.0", name(1)},
 		},
 		"two needs of one package": {
-			kinds: []string{registryv1.PropertyGVKRequired, registryv1.PropertyPackageRequired},
+			kinds: []string{bundles.PropertyGVKRequired, bundles.PropertyPackageRequired},
 			values: []string{
 				`{"group":"cert.example.com","version":"v1","kind":"K"}`,
 				`{"packageName":"cert","versionRange":"<1.1.0"}`,
@@ -275,7 +275,7 @@ func TestDependencies(t *testing.T) {
 			admitted: []string{"cert.v1.0.0", name(1)},
 		},
 		"a constraint with alternatives": {
-			kinds: []string{registryv1.PropertyConstraint},
+			kinds: []string{bundles.PropertyConstraint},
 			values: []string{
 				`{"failureMessage":"m","any":{"constraints":[{"package":{"packageName":"ghost",` +
 					`"versionRange":">=0.0.0"}},{"package":{"packageName":"store","versionRange":"<3.1.0"}}]}}`,
@@ -285,12 +285,12 @@ func TestDependencies(t *testing.T) {
 			admitted: []string{name(1), "store.v3.0.0"},
 		},
 		"a need of its own": {
-			kinds:    []string{registryv1.PropertyGVKRequired},
+			kinds:    []string{bundles.PropertyGVKRequired},
 			values:   []string{`{"group":"operator-000.example.com","version":"v1","kind":"Thing"}`},
 			admitted: []string{name(1)},
 		},
 		"nothing satisfies it": {
-			kinds:  []string{registryv1.PropertyPackageRequired},
+			kinds:  []string{bundles.PropertyPackageRequired},
 			values: []string{`{"packageName":"cert","versionRange":">=9.0.0"}`},
 			others: []*catalogs.Package{cert()}, unresolved: []string{"package cert in >=9.0.0"},
 			admitted: []string{name(1)},
@@ -311,7 +311,7 @@ func TestDependencies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What is on the cluster already is served by its name alone, so nobody needs its manifests.
+			// A bundle that is already on the cluster is served by its name only, so its manifests are not needed.
 			var admitted []string
 			for _, names := range pulled {
 				admitted = append(admitted, names...)
@@ -345,11 +345,11 @@ func TestDependencies(t *testing.T) {
 func TestDependenciesOfDependencies(t *testing.T) {
 	p := operator(t, 0, false)
 	cert, store := library("cert", "cert.example.com", "1.0.0"), library("store", "store.example.com", "3.0.0")
-	needs(t, p.Bundles[name(1)], registryv1.PropertyPackageRequired, `{"packageName":"cert","versionRange":">=1.0.0"}`)
-	needs(t, cert.Bundles["cert.v1.0.0"], registryv1.PropertyGVKRequired,
+	needs(t, p.Bundles[name(1)], bundles.PropertyPackageRequired, `{"packageName":"cert","versionRange":">=1.0.0"}`)
+	needs(t, cert.Bundles["cert.v1.0.0"], bundles.PropertyGVKRequired,
 		`{"group":"store.example.com","version":"v1","kind":"K"}`)
-	// A circle of needs must end.
-	needs(t, store.Bundles["store.v3.0.0"], registryv1.PropertyPackageRequired,
+	// Circular dependencies must not cause an endless loop.
+	needs(t, store.Bundles["store.v3.0.0"], bundles.PropertyPackageRequired,
 		`{"packageName":"cert","versionRange":">=1.0.0"}`)
 	v, err := view.Build(view.Input{Package: p, Next: name(1), Others: []*catalogs.Package{cert, store}})
 	if err != nil {

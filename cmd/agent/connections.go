@@ -19,14 +19,14 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
-// connections knows of each hosted cluster why the hub does not accept its agent's
-// reports. It is a health check and a collector of metrics.
+// connections stores for each hosted cluster a function that returns why the hub does not accept
+// the reports of its agent. It is a health check and a collector of metrics.
 type connections struct {
 	mu        sync.Mutex
 	byCluster map[string]func() error
 }
 
-// set replaces what tells of a cluster; nil removes the cluster.
+// set replaces the function of a cluster; nil removes the cluster.
 func (c *connections) set(cluster string, check func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,8 +40,8 @@ func (c *connections) set(cluster string, check func() error) {
 	c.byCluster[cluster] = check
 }
 
-// all returns the clusters, and why one is not connected.
-func (c *connections) all() map[string]error {
+// checkAll returns for each cluster why it is not connected; nil if it is connected.
+func (c *connections) checkAll() map[string]error {
 	c.mu.Lock()
 	checks := maps.Clone(c.byCluster)
 	c.mu.Unlock()
@@ -52,10 +52,10 @@ func (c *connections) all() map[string]error {
 	return result
 }
 
-// Check is a health check that fails while some cluster is not connected. The chart's
-// readiness probe leaves it out: the others are served all the same.
+// Check is a health check that fails while a cluster is not connected. The chart's readiness
+// probe does not use it, because the other clusters are still served.
 func (c *connections) Check(*http.Request) error {
-	all := c.all()
+	all := c.checkAll()
 	var errs []error
 	for _, cluster := range slices.Sorted(maps.Keys(all)) {
 		if all[cluster] != nil {
@@ -69,26 +69,26 @@ var hostedConnected = prometheus.NewDesc(series.HostedConnected, series.Hosting(
 	nil)
 
 // Describe implements prometheus.Collector.
-func (c *connections) Describe(to chan<- *prometheus.Desc) { to <- hostedConnected }
+func (c *connections) Describe(out chan<- *prometheus.Desc) { out <- hostedConnected }
 
 // Collect implements prometheus.Collector.
-func (c *connections) Collect(to chan<- prometheus.Metric) {
-	for cluster, err := range c.all() {
+func (c *connections) Collect(out chan<- prometheus.Metric) {
+	for cluster, err := range c.checkAll() {
 		connected := 0.0
 		if err == nil {
 			connected = 1
 		}
-		to <- prometheus.MustNewConstMetric(hostedConnected, prometheus.GaugeValue, connected, cluster)
+		out <- prometheus.MustNewConstMetric(hostedConnected, prometheus.GaugeValue, connected, cluster)
 	}
 }
 
-// warnings are Events about a Secret with credentials.
+// warnings emits Events about a Secret with credentials.
 type warnings struct {
 	events events.EventRecorder
 	secret *corev1.Secret
 }
 
-// emit does nothing where there is no Secret.
+// emit emits an Event. It does nothing if there is no Secret.
 func (w warnings) emit(reason, action, message string) {
 	if w.secret != nil {
 		kit.Emit(w.events, w.secret, reason, action, "%s", message)

@@ -19,7 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 )
 
-// hostedHarness reconciles one Secret, and tells by which tokens its cluster is served.
+// hostedHarness reconciles one Secret, and reports with which tokens its cluster is served.
 type hostedHarness struct {
 	*hostedReconciler
 	t        *testing.T
@@ -35,7 +35,7 @@ func newHostedHarness(t *testing.T, serves func(ctx context.Context, t target) e
 		h.tokens <- t.local.BearerToken
 		return serves(ctx, t)
 	})
-	t.Cleanup(super.wait)
+	t.Cleanup(super.stopAll)
 	h.hostedReconciler = &hostedReconciler{client: fake.NewClientBuilder().WithObjects(
 		secretWith(func(*corev1.Secret) {})).Build(), events: h.recorder, clusters: super,
 		ports: serve.Ports{First: 50100, Last: 50999}}
@@ -59,8 +59,8 @@ func (h *hostedHarness) change(change func(*corev1.Secret)) {
 	}
 }
 
-// TestChangedKubeconfigIsTakenOver: the kubeconfig for the cluster is rotated by its owner. The process goes on, and
-// serves the cluster by the new token.
+// TestChangedKubeconfigIsTakenOver rotates the kubeconfig of a cluster. The process continues,
+// and serves the cluster with the new token.
 func TestChangedKubeconfigIsTakenOver(t *testing.T) {
 	t.Parallel()
 	h := newHostedHarness(t, func(ctx context.Context, _ target) error {
@@ -91,8 +91,8 @@ func TestChangedKubeconfigIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestFailedClusterIsReported: an agent that ends, because its cluster refuses the token or does not answer, is started
-// again, and an Event says why it ended.
+// TestFailedClusterIsReported verifies that an agent that ends, because its cluster refuses the
+// token or does not answer, is started again, and that an Event has the reason.
 func TestFailedClusterIsReported(t *testing.T) {
 	t.Parallel()
 	h := newHostedHarness(t, func(context.Context, target) error {

@@ -10,16 +10,18 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/bellwether-dev/bellwether/controllers/credentials"
+	"github.com/bellwether-dev/bellwether/controllers/agent/credentials"
 )
 
-// defaultNamespace is where an agent is installed unless its owner says otherwise.
+// defaultNamespace is the default namespace of an agent.
 const defaultNamespace = "bellwether-system"
 
-// ownNamespace is where the owner of a cluster says what the agent may do there: the namespace of the ServiceAccount
-// that the agent acts as on that cluster. Its token says so, and nothing that a hub can set, such as a variable of the
-// agent's Deployment. An agent that acts as another user, for example by a certificate, has the other namespace.
-func ownNamespace(config *rest.Config, otherwise string) (string, error) {
+// readOwnNamespace returns the namespace in which the owner of a cluster configures what the
+// agent may do: the namespace of the ServiceAccount with which the agent authenticates to that
+// cluster. It is read from the token and not from a setting that a hub could change, such as a
+// variable of the agent's Deployment. An agent that authenticates in another way, for example
+// with a certificate, uses the fallback.
+func readOwnNamespace(config *rest.Config, fallback string) (string, error) {
 	token := config.BearerToken
 	if config.BearerTokenFile != "" {
 		content, err := os.ReadFile(config.BearerTokenFile)
@@ -28,5 +30,5 @@ func ownNamespace(config *rest.Config, otherwise string) (string, error) {
 		}
 		token = string(content)
 	}
-	return cmp.Or(credentials.Namespace(token), otherwise), nil
+	return cmp.Or(credentials.ReadNamespace(token), fallback), nil
 }

@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestNamespaceIsThatOfTheToken: a hub that could say where the agent looks for its owner's policy would have none.
+// TestNamespaceIsThatOfTheToken verifies that the namespace comes from the token. A hub that
+// could choose the namespace of the owner's policy could avoid the policy.
 func TestNamespaceIsThatOfTheToken(t *testing.T) {
 	token := func(subject string) string {
 		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"`+subject+`"}`)) + ".c2ln"
@@ -35,12 +36,12 @@ func TestNamespaceIsThatOfTheToken(t *testing.T) {
 		"a certificate":    {rest.Config{}, "other"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := ownNamespace(&test.config, "other"); got != test.want || err != nil {
+			if got, err := readOwnNamespace(&test.config, "other"); got != test.want || err != nil {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
 			}
 		})
 	}
-	if got, err := ownNamespace(&rest.Config{BearerTokenFile: file + "x"}, "other"); err == nil {
+	if got, err := readOwnNamespace(&rest.Config{BearerTokenFile: file + "x"}, "other"); err == nil {
 		t.Errorf("without the token's file it is %q", got)
 	}
 }

@@ -1,13 +1,12 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command agent runs in each fleet cluster. It serves the catalog views that
-// steer the cluster's OLM, brings operators to the releases that the hub
-// admitted, and reports to its namespace on the hub. The hub never connects to
-// it.
+// Command agent runs in each fleet cluster. It serves the catalog views that control the
+// cluster's OLM, installs the releases that the hub admitted, and reports to its namespace on
+// the hub. The hub never connects to the agent.
 //
-// For clusters that cannot reach the hub one process runs somewhere else, and
-// does the same for each of them.
+// For clusters that cannot reach the hub, one process outside these clusters does
+// the same for each of them.
 package main
 
 import (
@@ -30,10 +29,11 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
-	"github.com/bellwether-dev/bellwether/controllers/credentials"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/controllers/agent/credentials"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
+// flags are the values of the command's flags.
 type flags struct {
 	cluster, namespace           string
 	hostedNamespace              string
@@ -57,8 +57,8 @@ type flags struct {
 
 func main() {
 	saveMemory()
-	signals := startup.Signals()
-	err := command().ExecuteContext(signals.Context())
+	signals := startup.WatchSignals()
+	err := newCommand().ExecuteContext(signals.Context())
 	if errors.Is(err, errChanged) && !signals.Interrupted() {
 		err = restart()
 	}
@@ -66,18 +66,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "agent:", err)
 		os.Exit(1)
 	}
-	startup.End(signals)
+	startup.ExitIfInterrupted(signals)
 }
 
-// saveMemory trades processor time, of which an agent needs next to none, for
-// memory, which it takes from every cluster. GOGC overrules it.
+// saveMemory makes the garbage collector run more often, because an agent needs little processor
+// time but uses memory on every cluster. The variable GOGC overrides it.
 func saveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
 }
 
-func command() *cobra.Command {
+// newCommand returns the command with all flags.
+func newCommand() *cobra.Command {
 	var f flags
 	c := &cobra.Command{
 		Use:           "agent --hub-kubeconfig FILE [--cluster NAME] | agent --hosted-namespace NAME",
@@ -86,20 +87,20 @@ func command() *cobra.Command {
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PreRunE:       func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags(), os.LookupEnv) },
+		PreRunE:       func(c *cobra.Command, _ []string) error { return setFromEnvironment(c.Flags(), os.LookupEnv) },
 		RunE:          func(c *cobra.Command, _ []string) error { return run(c.Context(), f) },
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.cluster, "cluster", "", "name of this cluster's FleetCluster on the hub (default: "+
 		"as the namespace of the context in --hub-kubeconfig says)")
 	fs.StringVar(&f.hostedNamespace, "hosted-namespace", "",
-		"serve many clusters from another one, instead of --cluster: those that the Secrets in this namespace name "+
-			"which have the label "+v1alpha1.LabelHostedCluster)
+		"serve many clusters from another cluster, instead of --cluster: the clusters that the Secrets with the label "+
+			v1alpha1.LabelHostedCluster+" in this namespace name")
 	fs.StringVar(&f.namespace, "namespace", "", "this cluster's namespace on the hub (default: bellwether-<cluster>)")
 	fs.StringVar(&f.ownNamespace, "own-namespace", defaultNamespace,
-		"namespace of the cluster in which its owner says what the agent may do, and in which the Secrets of backup "+
-			"stores are. Used only where the agent acts as no ServiceAccount of the cluster; else it is that one's "+
-			"namespace")
+		"namespace in which the cluster's owner configures what the agent may do, and in which the Secrets of backup "+
+			"stores are. If the agent acts as a ServiceAccount of the cluster, the namespace of the ServiceAccount is "+
+			"used instead")
 	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "",
 		"kubeconfig file that reaches the hub as this cluster's agent")
 	fs.StringVar(&f.hubSecret, "hub-kubeconfig-secret", "",
@@ -108,7 +109,7 @@ func command() *cobra.Command {
 	fs.DurationVar(&f.hubTokenLifetime, "hub-token-lifetime", 7*24*time.Hour,
 		"how long the tokens for the hub are valid; each is renewed after a quarter of that")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
-		"kubeconfig file of the fleet cluster, or of the one with the Secrets of hosted clusters (default: "+
+		"kubeconfig file of the fleet cluster, or of the cluster with the Secrets of hosted clusters (default: "+
 			"$KUBECONFIG, or the pod's service account)")
 	f.addViews(fs)
 	fs.StringVar(&f.templates, "templates", "",
@@ -129,7 +130,7 @@ func command() *cobra.Command {
 		"ranges of addresses that no EndpointProbe connects to, whatever its spec says, as in 192.0.2.0/24")
 	fs.BoolVar(&f.readOnly, "read-only", false,
 		"only report which operators run on the cluster; nothing is managed there, and rights to read are enough")
-	f.sender.add(fs)
+	f.sender.addFlags(fs)
 	f.logs.Add(fs)
 	startup.AddProfileFlag(fs, &f.pprofAddr)
 	c.MarkFlagsOneRequired("hub-kubeconfig", "hosted-namespace")
@@ -140,6 +141,7 @@ func command() *cobra.Command {
 	return c
 }
 
+// addViews adds the flags of the catalog views.
 func (f *flags) addViews(fs *pflag.FlagSet) {
 	fs.StringVar(&f.viewHost, "view-host", "",
 		"host under which OLM reaches the catalog views (default: the address they listen on)")
@@ -149,6 +151,7 @@ func (f *flags) addViews(fs *pflag.FlagSet) {
 		"ports for the catalog views, one for each operator")
 }
 
+// addLease adds the flags of the Lease.
 func (f *flags) addLease(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.leaseEvery, "lease-renew-interval", 30*time.Second,
 		"how often the Lease on the hub is renewed while nothing changes")
@@ -156,17 +159,20 @@ func (f *flags) addLease(fs *pflag.FlagSet) {
 		"how long the hub may wait for a renewal before the cluster counts as offline; at least twice the interval")
 }
 
+// run checks the flags and runs the agent until the context ends: for the clusters that Secrets
+// name if --hosted-namespace is set, otherwise for one cluster. It returns errChanged if a
+// kubeconfig of that one cluster has changed.
 func run(ctx context.Context, f flags) error {
-	startup.Log(ctx, f.logs)
+	startup.ConfigureLogs(ctx, f.logs)
 	startup.LimitMemory()
-	if err := startup.Profile(ctx, f.pprofAddr); err != nil {
+	if err := startup.ServeProfiles(ctx, f.pprofAddr); err != nil {
 		return err
 	}
 	if f.leaseEvery <= 0 || f.leaseFor < 2*f.leaseEvery || f.leaseFor < time.Second {
 		return fmt.Errorf("--lease-duration is %s: it must be at least 1s, and at least twice --lease-renew-interval, "+
 			"which is %s and must be more than 0", f.leaseFor, f.leaseEvery)
 	}
-	if err := f.nameCluster(); err != nil {
+	if err := f.completeCluster(); err != nil {
 		return err
 	}
 	if err := startup.AddBuildInfo(metrics.Registry, "agent"); err != nil {
@@ -178,9 +184,9 @@ func run(ctx context.Context, f flags) error {
 	}
 	defer p.images.Close()
 	if f.hostedNamespace != "" {
-		return p.host(ctx)
+		return p.serveHosted(ctx)
 	}
-	t, err := p.onlyTarget()
+	t, err := p.newTarget()
 	if err != nil {
 		return err
 	}
@@ -189,34 +195,35 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return watcher.wait(ctx) })
+	group.Go(func() error { return watcher.waitForChange(ctx) })
 	group.Go(func() error { return p.serve(ctx, t, func() {}) })
 	return group.Wait()
 }
 
-// onlyTarget is the cluster that an agent serves which runs on it.
-func (p *process) onlyTarget() (target, error) {
+// newTarget returns the cluster that the agent runs on and serves.
+func (p *process) newTarget() (target, error) {
 	t := target{cluster: p.flags.cluster, namespace: p.flags.namespace, ports: p.ports,
 		metricsAddr: p.flags.metricsAddr, healthAddr: p.flags.healthAddr, metrics: metrics.Registry}
 	if t.namespace == "" {
 		t.namespace = v1alpha1.ClusterNamespace(t.cluster)
 	}
 	var err error
-	if t.local, err = startup.Config(p.flags.kubeconfig, userAgent()); err != nil {
+	if t.local, err = startup.LoadConfig(p.flags.kubeconfig, buildUserAgent()); err != nil {
 		return target{}, fmt.Errorf("read kubeconfig of the fleet cluster: %w", err)
 	}
-	if t.own, err = ownNamespace(t.local, p.flags.ownNamespace); err != nil {
+	if t.ownNamespace, err = readOwnNamespace(t.local, p.flags.ownNamespace); err != nil {
 		return target{}, err
 	}
 	if p.flags.hubSecret != "" {
-		t.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.own, Name: p.flags.hubSecret}}
+		t.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.ownNamespace, Name: p.flags.hubSecret}}
 	}
-	t.store = func(local cluster.Cluster) (credentials.Store, error) { return p.store(local, t.own) }
+	t.store = func(local cluster.Cluster) (credentials.Store, error) { return p.newStore(local, t.ownNamespace) }
 	return t, nil
 }
 
-// store is where renewed credentials are kept.
-func (p *process) store(local cluster.Cluster, own string) (credentials.Store, error) {
+// newStore returns the store of renewed credentials: a Secret if a flag
+// names one, otherwise a file.
+func (p *process) newStore(local cluster.Cluster, ownNamespace string) (credentials.Store, error) {
 	files := credentials.Files{Kubeconfig: p.flags.hubKubeconfig}
 	if p.flags.hubSecret == "" {
 		return files, nil
@@ -227,12 +234,14 @@ func (p *process) store(local cluster.Cluster, own string) (credentials.Store, e
 		return nil, fmt.Errorf("make client for the Secret: %w", err)
 	}
 	return credentials.Mounted{Files: files, Client: direct,
-		Name: client.ObjectKey{Namespace: own, Name: p.flags.hubSecret}}, nil
+		Name: client.ObjectKey{Namespace: ownNamespace, Name: p.flags.hubSecret}}, nil
 }
 
-func userAgent() string { return version.UserAgent("bellwether-agent") }
+// buildUserAgent returns the user agent of requests.
+func buildUserAgent() string { return version.UserAgent("bellwether-agent") }
 
-func orAll(address string) string {
+// toListenAddress returns the address to listen on; an empty address means all addresses.
+func toListenAddress(address string) string {
 	if address == "" {
 		return "0.0.0.0"
 	}

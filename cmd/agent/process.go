@@ -34,14 +34,14 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
-	"github.com/bellwether-dev/bellwether/controllers/credentials"
+	"github.com/bellwether-dev/bellwether/controllers/agent/credentials"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
-// process is what all clusters share that one process serves.
+// process has the data that all clusters of one process share.
 type process struct {
 	flags     flags
 	ports     serve.Ports
@@ -53,19 +53,21 @@ type process struct {
 	probes    probe.Addresses
 }
 
-// Catalogs that were read are kept within a bound of memory.
+// Limits of the memory of cached catalogs.
 const (
-	keptBytes       = 4 << 20
-	keptBytesHosted = 64 << 20
-	// budget bounds what one read of a catalog keeps: docs/reference/limits.md says what that leaves of the memory.
-	budget = 48 << 20
+	maxCachedBytes       = 4 << 20
+	maxCachedBytesHosted = 64 << 20
+	// readBudget limits the memory of one read of a catalog. docs/reference/limits.md describes
+	// the effect on the memory.
+	readBudget = 48 << 20
 )
 
+// newProcess returns the process for the flags. It returns an error if a flag is invalid.
 func newProcess(f flags) (*process, error) {
 	p := &process{flags: f}
 	p.holder, _ = os.Hostname()
 	var err error
-	p.scheme, err = startup.Scheme(operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme)
+	p.scheme, err = startup.NewScheme(operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -75,38 +77,41 @@ func newProcess(f flags) (*process, error) {
 	if p.ports, err = serve.ParsePorts(f.viewPort); err != nil {
 		return nil, fmt.Errorf("--view-ports: %w", err)
 	}
-	if p.probes.Denied, err = startup.Prefixes(f.probeDenied); err != nil {
+	if p.probes.Denied, err = startup.ParsePrefixes(f.probeDenied); err != nil {
 		return nil, fmt.Errorf("--probe-denied-cidrs: %w", err)
 	}
-	kept := keptBytes
+	cacheLimit := maxCachedBytes
 	if f.hostedNamespace != "" {
-		kept = keptBytesHosted
+		cacheLimit = maxCachedBytesHosted
 	}
 	p.images = oci.NewClient(oci.Options{CacheDir: f.cacheDir})
-	p.catalogs = load.New(p.images, load.Options{MaxBytes: kept, Budget: budget})
+	p.catalogs = load.New(p.images, load.Options{MaxBytes: cacheLimit, Budget: readBudget})
 	return p, nil
 }
 
-// target is one fleet cluster, with the ways to it and to its namespace on the hub.
+// target is one fleet cluster, with the configurations to connect to it and to
+// its namespace on the hub.
 type target struct {
 	cluster, namespace string
 	local              *rest.Config
-	// own is the agent's namespace on the cluster.
-	own string
-	// store returns what holds the credentials for the hub.
+	// ownNamespace is the agent's namespace on the cluster.
+	ownNamespace string
+	// store returns the store of the credentials for the hub.
 	store func(local cluster.Cluster) (credentials.Store, error)
-	// warnings are about the Secret with the credentials. Without a recorder, it is on the cluster that is served.
+	// warnings emits Events about the Secret with the credentials. If it has no recorder, the
+	// Secret is on the served cluster.
 	warnings
-	// connected gets what tells why the hub does not accept the agent's reports; nil: nobody needs it.
+	// connected receives a function that returns why the hub does not accept the
+	// agent's reports. It can be nil.
 	connected func(check func() error)
-	// ports of its catalog views, which are no other cluster's.
+	// ports are the ports of the cluster's catalog views. No other cluster uses these ports.
 	ports                   serve.Ports
 	metricsAddr, healthAddr string
 	metrics                 metrics.RegistererGatherer
 }
 
-// serve is an agent: it serves one cluster until the context ends. It calls started
-// once the caches of hub and cluster are filled.
+// serve runs the agent of one cluster until the context ends. It calls started when the caches
+// of hub and cluster are filled.
 func (p *process) serve(ctx context.Context, t target, started func()) error {
 	clock := &startup.Clock{}
 	local, err := p.newLocal(ctx, t, clock)
@@ -120,7 +125,7 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 	if err != nil {
 		return err
 	}
-	hubCredentials, err := credentials.Load(ctx, store, p.flags.cacheDir, userAgent())
+	hubCredentials, err := credentials.Load(ctx, store, p.flags.cacheDir, buildUserAgent())
 	if err != nil {
 		return fmt.Errorf("read the credentials for the hub: %w", err)
 	}
@@ -129,14 +134,15 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 	if err != nil {
 		return err
 	}
-	views := serve.New(serve.Options{Listen: orAll(p.flags.viewBind), Advertise: p.flags.viewHost, Ports: t.ports})
+	views := serve.New(serve.Options{Listen: toListenAddress(p.flags.viewBind), Advertise: p.flags.viewHost,
+		Ports: t.ports})
 	defer views.Close()
 	f := p.flags
 	connection, err := controllers.AddAgent(hub, local, controllers.AgentOptions{
 		Cluster: t.cluster, Namespace: t.namespace, Holder: p.holder, Version: version.Get().Version,
-		LeaseEvery: f.leaseEvery, OwnNamespace: t.own, LeaseFor: f.leaseFor, CountEvery: f.countEvery,
+		LeaseEvery: f.leaseEvery, OwnNamespace: t.ownNamespace, LeaseFor: f.leaseFor, CountEvery: f.countEvery,
 		MonitorLabels: f.monitorLabels,
-		BackupStores:  f.backupStores, BackupSecrets: t.own, Probes: p.probes,
+		BackupStores:  f.backupStores, BackupSecrets: t.ownNamespace, Probes: p.probes,
 		Catalogs: p.catalogs, Views: views, Templates: p.templates, Now: clock.Now, Metrics: t.metrics,
 		Credentials: hubCredentials, Store: store, TokenLifetime: f.hubTokenLifetime,
 		Hosted: f.hostedNamespace != "", ReadOnly: f.readOnly,
@@ -157,7 +163,7 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 		if err := hub.Start(ctx); err != nil && context.Cause(ctx) == nil {
 			return err
 		}
-		return nil // it was told to stop
+		return nil // the context has ended
 	})
 	group.Go(func() error {
 		select {
@@ -170,8 +176,9 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 	return group.Wait()
 }
 
-// newHub is the manager: all that is reconciled lives on the hub. A hub that
-// cannot be reached is waited for, since the views must be served meanwhile.
+// newHub returns the manager. It is a manager for the hub, because all reconciled objects
+// are on the hub. It waits for a hub that cannot be reached, because the catalog views
+// must be served meanwhile.
 func (p *process) newHub(ctx context.Context, t target, config *rest.Config) (ctrl.Manager, error) {
 	hub, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 p.scheme,
@@ -181,7 +188,7 @@ func (p *process) newHub(ctx context.Context, t target, config *rest.Config) (ct
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{t.namespace: {}},
 			DefaultTransform:  cache.TransformStripManagedFields(),
-			// The heartbeat logs once that the hub refuses the credentials.
+			// The heartbeat already logs that the hub refuses the credentials.
 			DefaultWatchErrorHandler: logWatchError,
 		},
 		Controller: ctrlconfig.Controller{
@@ -196,19 +203,19 @@ func (p *process) newHub(ctx context.Context, t target, config *rest.Config) (ct
 	return hub, startup.AddPing(hub)
 }
 
-// logWatchError logs what ended a watch, unless the hub refuses the credentials:
-// each watch would log that at each attempt.
+// logWatchError logs the error that ended a watch, unless the hub refuses the credentials:
+// otherwise each watch would log that error at each attempt.
 func logWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
 	if !apierrors.IsUnauthorized(err) {
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	}
 }
 
-// discoveryTimeout bounds each look at what the fleet cluster serves: the cache is made
-// with some, and an API server that takes a request and never answers would hold it up.
+// discoveryTimeout limits each discovery request to the fleet cluster. The creation of the cache
+// needs such requests, and an API server that never answers would block it.
 const discoveryTimeout = 10 * time.Second
 
-// newLocal is the fleet cluster, whose API server sets the clock.
+// newLocal returns the fleet cluster. The clock follows the clock of its API server.
 func (p *process) newLocal(ctx context.Context, t target, clock *startup.Clock) (cluster.Cluster, error) {
 	localConfig := rest.CopyConfig(t.local)
 	clock.Follow(localConfig)

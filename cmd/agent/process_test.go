@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
-	"github.com/bellwether-dev/bellwether/controllers/credentials"
+	"github.com/bellwether-dev/bellwether/controllers/agent/credentials"
 )
 
-// silent is an API server that takes requests and never answers. It tells of each.
+// silent starts an API server that accepts requests and never answers. It reports each request.
 func silent(t *testing.T) (*rest.Config, <-chan string) {
 	t.Helper()
 	asked := make(chan string, 1000)
@@ -50,14 +50,14 @@ func keeps(hub *rest.Config) func(cluster.Cluster) (credentials.Store, error) {
 
 type kept string
 
-// kinds are those that an agent looks up before it connects to the hub, by group.
+// kinds are the kinds, by group, that an agent looks up before it connects to the hub.
 var kinds = map[string]struct{ resource, kind string }{
 	"apiextensions.k8s.io": {"customresourcedefinitions", "CustomResourceDefinition"},
 	"networking.k8s.io":    {"ingresses", "Ingress"},
 	"apps":                 {"deployments", "Deployment"},
 }
 
-// answering is an API server that knows some kinds, and has no objects. It tells of Events.
+// answering starts an API server that serves some kinds, and has no objects. It reports Events.
 func answering(t *testing.T) (*rest.Config, <-chan string) {
 	t.Helper()
 	emitted := make(chan string, 1000)
@@ -137,14 +137,14 @@ func testProcess(t *testing.T) *process {
 	return p
 }
 
-// TestLockedOutClusterIsReported: the hub refuses the credentials of a hosted cluster. An Event on its Secret says so,
-// and so do the health check and the metrics.
+// TestLockedOutClusterIsReported verifies that an Event on the Secret of a hosted cluster, the
+// health check and the metrics report that the hub refuses the cluster's credentials.
 func TestLockedOutClusterIsReported(t *testing.T) {
 	p := testProcess(t)
 	local, _ := answering(t)
 	recorder := events.NewFakeRecorder(1000)
 	super := newSupervisor(p.serve)
-	t.Cleanup(super.wait)
+	t.Cleanup(super.stopAll)
 	locked := target{cluster: "prod", namespace: "bellwether-prod", store: keeps(refusing(t)), local: local,
 		metricsAddr: "0", healthAddr: "0", ports: serve.Ports{First: 50100, Last: 50109},
 		metrics:  prometheus.NewRegistry(),
@@ -168,7 +168,7 @@ func TestLockedOutClusterIsReported(t *testing.T) {
 		t.Error(err)
 	}
 	super.stop("s")
-	super.wait()
+	super.stopAll()
 	if err := super.connections.Check(nil); err != nil {
 		t.Errorf("the cluster is gone, but: %v", err)
 	}
@@ -181,8 +181,8 @@ func (k kept) Load(context.Context) (config, renewed []byte, err error) {
 
 func (k kept) Save(context.Context, []byte) error { return nil }
 
-// TestSeveralAgentsInOneProcess: agents that wait for API servers that never answer do
-// not keep each other from starting, and end when they are told.
+// TestSeveralAgentsInOneProcess verifies that agents that wait for API servers without an answer
+// do not prevent each other from starting, and end when they are stopped.
 func TestSeveralAgentsInOneProcess(t *testing.T) {
 	p := testProcess(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -17,22 +17,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// errChanged says that a kubeconfig is not the one that the agent started with.
+// errChanged means that a kubeconfig differs from the kubeconfig that the agent started with.
 var errChanged = errors.New("a kubeconfig has changed")
 
-// checkFilesEvery is how often kubeconfigs are read. They are polled: a mounted
-// Secret is exchanged by symbolic links, which is hard to watch.
-const checkFilesEvery = 5 * time.Second
+// fileCheckInterval is how often kubeconfigs are read. Files are polled, because a mounted
+// Secret is replaced with symbolic links, which is hard to watch.
+const fileCheckInterval = 5 * time.Second
 
-// fileWatcher compares kubeconfigs with what they were at the start. Credentials
-// that a kubeconfig names by file need no watcher: client-go reads token files
-// again each minute, and client certificates for each connection.
+// fileWatcher compares kubeconfigs with their content at the start. Files that a
+// kubeconfig names are not compared: client-go reads token files each minute, and client
+// certificates for each connection.
 type fileWatcher struct {
-	paths []string
-	start [sha256.Size]byte
+	paths       []string
+	startDigest [sha256.Size]byte
 }
 
-// newFileWatcher takes in the files as they are now. Empty paths are left out.
+// newFileWatcher reads the current content of the files. Empty paths are ignored.
 func newFileWatcher(paths ...string) (*fileWatcher, error) {
 	w := &fileWatcher{}
 	for _, path := range paths {
@@ -41,27 +41,27 @@ func newFileWatcher(paths ...string) (*fileWatcher, error) {
 		}
 	}
 	var err error
-	w.start, err = w.digest()
+	w.startDigest, err = w.computeDigest()
 	return w, err
 }
 
-// wait returns errChanged once the files have other content that can be used, and
+// waitForChange returns errChanged when the files have changed and can be used, and
 // nil when the context ends.
-func (w *fileWatcher) wait(ctx context.Context) error {
-	ticker := time.NewTicker(checkFilesEvery)
+func (w *fileWatcher) waitForChange(ctx context.Context) error {
+	ticker := time.NewTicker(fileCheckInterval)
 	defer ticker.Stop()
-	unusable := false
+	unusable := false // whether the error was logged already
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
 		}
-		now, err := w.digest()
+		current, err := w.computeDigest()
 		switch {
 		case err != nil && !unusable:
-			log.FromContext(ctx).Error(err, "Cannot use the changed kubeconfig; staying with the one before")
-		case err == nil && now != w.start:
+			log.FromContext(ctx).Error(err, "Cannot use the changed kubeconfig; continuing with the previous one")
+		case err == nil && current != w.startDigest:
 			log.FromContext(ctx).Info("A kubeconfig has changed; starting again with it", "files", w.paths)
 			return errChanged
 		}
@@ -69,9 +69,9 @@ func (w *fileWatcher) wait(ctx context.Context) error {
 	}
 }
 
-// digest covers the kubeconfigs and the certificate authorities that they name. The
-// error says which one cannot be used.
-func (w *fileWatcher) digest() (sum [sha256.Size]byte, err error) {
+// computeDigest returns a digest of the kubeconfigs and of the certificate authorities that they
+// name. It returns an error if a kubeconfig cannot be used.
+func (w *fileWatcher) computeDigest() (sum [sha256.Size]byte, err error) {
 	hash := sha256.New()
 	for _, path := range w.paths {
 		content, err := os.ReadFile(path)
@@ -88,8 +88,8 @@ func (w *fileWatcher) digest() (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// loadKubeconfig reads a kubeconfig and the certificates that it names. It does not fall back
-// to the pod's ServiceAccount, as clientcmd does for an empty file.
+// loadKubeconfig reads a kubeconfig and the certificates that it names. For an empty file it
+// returns an error, while clientcmd would use the pod's ServiceAccount.
 func loadKubeconfig(path string) (*rest.Config, error) {
 	file, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -105,15 +105,14 @@ func loadKubeconfig(path string) (*rest.Config, error) {
 	return config, rest.LoadTLSFiles(config)
 }
 
-// restart replaces this process by a new one of the same program, with the same
-// arguments. It returns only if that fails.
+// restart replaces this process by a new process of the same program with the same arguments. It
+// returns only if that fails.
 //
-// Exchanging the credentials of running clients would be less work for the agent,
-// but watches would go on where they were, also against another hub or one that was
-// restored, whose resource versions mean something else. A new process knows nothing
-// of the old hub; it costs a second without catalog views, for which OLM waits. And
-// it does not depend on something outside that starts the agent again, nor on the
-// growing delays with which a kubelet does that.
+// A replacement of the credentials in running clients would be cheaper, but watches would
+// continue at their resource versions, which have another meaning on another hub or on a
+// restored hub. A new process has no state of the old hub. During the restart, the agent serves no
+// catalog views for about a second, and OLM waits. The process replaces itself, so that no other
+// program must start the agent again: the kubelet would wait longer before each start.
 func restart() error {
 	program, err := os.Executable()
 	if err != nil {

@@ -47,9 +47,9 @@ func TestKubeconfigDigest(t *testing.T) {
 	for _, step := range steps {
 		t.Run(step.name, func(t *testing.T) {
 			step.change()
-			now, err := w.digest()
-			if (err != nil) != step.useless || err == nil && (now != w.start) != step.changed {
-				t.Errorf("changed %t, error %v; want changed %t, an error %t", now != w.start, err, step.changed,
+			now, err := w.computeDigest()
+			if (err != nil) != step.useless || err == nil && (now != w.startDigest) != step.changed {
+				t.Errorf("changed %t, error %v; want changed %t, an error %t", now != w.startDigest, err, step.changed,
 					step.useless)
 			}
 		})

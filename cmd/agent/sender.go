@@ -19,33 +19,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/alerts/edge"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/controllers/sendertoken"
-	"github.com/bellwether-dev/bellwether/outbound"
+	"github.com/bellwether-dev/bellwether/alerts/telemetry"
+	"github.com/bellwether-dev/bellwether/controllers/hub/sendertoken"
+	"github.com/bellwether-dev/bellwether/internal/outbound"
 )
 
-// senderFlags say how measurements of the cluster reach the hub's Prometheus.
+// senderFlags configure how measurements of the cluster are sent to the hub's Prometheus.
 type senderFlags struct {
 	url, caFile, rules string
 	tokenSecret        string
 }
 
-func (f *senderFlags) add(fs *pflag.FlagSet) {
+// addFlags adds the flags.
+func (f *senderFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.url, "remote-write-url", "",
 		"where the agent sends slices that it makes itself, for a cluster without a Prometheus, as in "+
 			"https://metrics.hub.example.com/api/v1/write; empty: it makes none")
 	fs.StringVar(&f.caFile, "remote-write-ca-file", "",
-		"file with the certificates that the receiver's is signed by")
+		"file with the certificates of the authorities that sign the receiver's certificate")
 	fs.StringVar(&f.rules, "edge-rules", "",
-		"file with the edge part of the rules, for slices that the agent makes itself (default: that of the default "+
-			"profile)")
+		"file with the edge part of the rules, for slices that the agent makes itself (default: the edge part of the "+
+			"default profile)")
 	fs.StringVar(&f.tokenSecret, "remote-write-token-secret", "",
 		"Secret, as NAMESPACE/NAME, in which the agent keeps a token for the cluster's Prometheus to send slices with")
 }
 
-// addSender adds what sends slices, and what keeps a token for the cluster's Prometheus.
+// addSender adds the sender of slices, and the publisher of tokens for the cluster's
+// Prometheus, if flags enable them.
 func (p *process) addSender(hub ctrl.Manager, local cluster.Cluster, t target) error {
 	f := p.flags.sender
 	tokens := sendertoken.Source{Hub: hub.GetClient(), Namespace: t.namespace}
@@ -62,11 +64,11 @@ func (p *process) addSender(hub ctrl.Manager, local cluster.Cluster, t target) e
 	if f.url == "" {
 		return nil
 	}
-	groups, err := f.groups()
+	groups, err := f.readGroups()
 	if err != nil {
 		return err
 	}
-	evaluator, err := edge.New(t.cluster, groups)
+	evaluator, err := telemetry.NewEvaluator(t.cluster, groups)
 	if err != nil {
 		return fmt.Errorf("use --edge-rules: %w", err)
 	}
@@ -75,11 +77,11 @@ func (p *process) addSender(hub ctrl.Manager, local cluster.Cluster, t target) e
 		return fmt.Errorf("use --remote-write-ca-file: %w", err)
 	}
 	log := ctrl.Log.WithName("sender")
-	sender, err := edge.NewSender(evaluator, edge.Options{
+	sender, err := telemetry.NewSender(evaluator, telemetry.SenderOptions{
 		Registry: t.metrics, URL: f.url, Now: time.Now,
 		Metrics: prometheus.WrapRegistererWith(prometheus.Labels{series.Cluster: t.cluster}, t.metrics),
-		Client: outbound.Client(&oauth2.Transport{Base: transport,
-			Source: oauth2.ReuseTokenSourceWithExpiry(nil, tokens, renewBefore)}, maxAnswer),
+		Client: outbound.NewClient(&oauth2.Transport{Base: transport,
+			Source: oauth2.ReuseTokenSourceWithExpiry(nil, tokens, tokenRenewalMargin)}, maxAnswer),
 		Report: func(err error) {
 			if err != nil {
 				log.Error(err, "Cannot send slices")
@@ -94,16 +96,17 @@ func (p *process) addSender(hub ctrl.Manager, local cluster.Cluster, t target) e
 	return hub.Add(sender)
 }
 
-// maxAnswer is more than receivers say of a request.
+// maxAnswer limits the response of a receiver. Real responses are smaller.
 const maxAnswer = 1 << 20
 
-// renewBefore is how long before its end a token is renewed.
-const renewBefore = 30 * time.Minute
+// tokenRenewalMargin is how long before its expiry a token is renewed.
+const tokenRenewalMargin = 30 * time.Minute
 
 var errNoRules = errors.New("no rules in it")
 
-// groups are the rules of the edge part.
-func (f senderFlags) groups() ([]monitoringv1.RuleGroup, error) {
+// readGroups returns the rule groups of the edge part. It reads the file of --edge-rules;
+// without that flag, it builds the groups of the default profile.
+func (f senderFlags) readGroups() ([]monitoringv1.RuleGroup, error) {
 	if f.rules == "" {
 		rules, err := slo.BuildPart(slo.Set{Default: slo.DefaultProfile()}, slo.Edge)
 		if err != nil {

@@ -14,13 +14,14 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// environmentPrefix begins the names of variables that set flags. An agent that OLM installs has the same arguments on
-// all clusters, and what differs in variables: those of its Subscription, and of a ConfigMap.
+// environmentPrefix is the prefix of variables that set flags. An agent that OLM installs has
+// the same arguments on all clusters. Settings that differ between clusters are variables, from
+// its Subscription or a ConfigMap.
 const environmentPrefix = "BELLWETHER_AGENT_"
 
-// fromEnvironment sets the flags that the command line does not set and for which there is a variable: --view-host is
-// BELLWETHER_AGENT_VIEW_HOST.
-func fromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
+// setFromEnvironment sets flags from variables: --view-host from BELLWETHER_AGENT_VIEW_HOST. It
+// does not change a flag that the command line sets.
+func setFromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
@@ -35,12 +36,13 @@ func fromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) e
 	return errors.Join(errs...)
 }
 
-// errNoCluster says that nothing names the cluster.
+// errNoCluster means that neither the flag nor the kubeconfig names the cluster.
 var errNoCluster = errors.New("it does not name the cluster: set --cluster")
 
-// nameCluster completes --cluster from the kubeconfig for the hub: the namespace of its context is the cluster's, as
-// fleet join writes it.
-func (f *flags) nameCluster() error {
+// completeCluster sets --cluster from the kubeconfig for the hub if the flag is not
+// set. The namespace of the kubeconfig's context is the cluster's namespace,
+// because fleet join writes it.
+func (f *flags) completeCluster() error {
 	if f.cluster != "" || f.hostedNamespace != "" {
 		return nil
 	}

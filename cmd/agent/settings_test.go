@@ -11,16 +11,17 @@ import (
 	"testing"
 )
 
-// TestVariablesSetFlags: what differs by cluster, an agent that OLM installs gets in variables.
+// TestVariablesSetFlags verifies that variables set the flags of an agent that OLM installs,
+// because these settings differ between clusters.
 func TestVariablesSetFlags(t *testing.T) {
 	variables := map[string]string{"BELLWETHER_AGENT_VIEW_HOST": "10.0.0.1", "BELLWETHER_AGENT_VIEW_PORTS": "1-2",
 		"BELLWETHER_AGENT_BACKUP_STORE": "s3://a,s3://b"}
 	lookup := func(name string) (string, bool) { v, ok := variables[name]; return v, ok }
-	flags := command().Flags()
+	flags := newCommand().Flags()
 	if err := flags.Parse([]string{"--view-ports=3-4"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := fromEnvironment(flags, lookup); err != nil {
+	if err := setFromEnvironment(flags, lookup); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"view-host": "10.0.0.1", "view-ports": "3-4",
@@ -30,12 +31,13 @@ func TestVariablesSetFlags(t *testing.T) {
 		}
 	}
 	variables["BELLWETHER_AGENT_LEASE_DURATION"] = "soon"
-	if err := fromEnvironment(flags, lookup); err == nil {
+	if err := setFromEnvironment(flags, lookup); err == nil {
 		t.Error("a value that is none is accepted")
 	}
 }
 
-// TestKubeconfigNamesTheCluster: fleet join says in the kubeconfig which cluster it is for.
+// TestKubeconfigNamesTheCluster verifies that the agent gets its cluster's name from the
+// kubeconfig that fleet join writes.
 func TestKubeconfigNamesTheCluster(t *testing.T) {
 	for namespace, want := range map[string]string{"bellwether-prod-eu": "prod-eu", "bellwether-": "", "default": "",
 		"": ""} {
@@ -46,12 +48,12 @@ func TestKubeconfigNamesTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := flags{hubKubeconfig: file}
-		err := f.nameCluster()
+		err := f.completeCluster()
 		if f.cluster != want || errors.Is(err, errNoCluster) != (want == "") {
 			t.Errorf("namespace %q: cluster %q, error %v, want %q", namespace, f.cluster, err, want)
 		}
 		given := flags{hubKubeconfig: file, cluster: "other"}
-		if err := given.nameCluster(); err != nil || given.cluster != "other" {
+		if err := given.completeCluster(); err != nil || given.cluster != "other" {
 			t.Errorf("--cluster other became %q, error %v", given.cluster, err)
 		}
 	}

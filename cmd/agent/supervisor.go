@@ -18,30 +18,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// supervisor runs an agent for each hosted cluster. Each has its own connections,
-// caches, queues and goroutines: one that is slow or dead delays no other. One that
-// ends is started again, with growing delays.
+// supervisor runs an agent for each hosted cluster. Each agent has separate connections, caches,
+// queues and goroutines, so that a slow or unreachable cluster delays no other cluster. An agent
+// that ends is started again with growing delays.
 type supervisor struct {
 	serve func(ctx context.Context, t target, started func()) error
-	// slots bound how many clusters fill their caches at a time.
+	// slots limit how many clusters fill their caches at the same time.
 	slots chan struct{}
-	// hold bounds how long a cluster may have its slot: one that does not answer must
-	// not keep the others from starting.
-	hold time.Duration
-	// delay is before the first new start.
-	delay time.Duration
-	// connections has the clusters that are served.
+	// slotTimeout limits how long a cluster may use its slot, so that a cluster that does not
+	// answer does not prevent other clusters from starting.
+	slotTimeout time.Duration
+	// firstDelay is the delay before the first restart.
+	firstDelay time.Duration
+	// connections has the served clusters.
 	connections connections
 
 	mu sync.Mutex
-	// running has the clusters by the name of the Secret; ended are those that were
-	// told to stop and may not have yet.
-	running map[string]*member
-	ended   []*member
-	group   sync.WaitGroup
+	// running has the served clusters by the name of their Secret. stopping has the clusters
+	// that were stopped and might not have ended yet.
+	running  map[string]*member
+	stopping []*member
+	group    sync.WaitGroup
 }
 
-// member is a cluster that is served.
+// member is a served cluster.
 type member struct {
 	target
 	fingerprint [sha256.Size]byte
@@ -51,25 +51,27 @@ type member struct {
 
 const (
 	maxStarting  = 4
-	holdStarting = 10 * time.Second
+	startTimeout = 10 * time.Second
 	minDelay     = time.Second
 	maxDelay     = 30 * time.Second
 )
 
+// newSupervisor returns a supervisor without clusters. serve runs the agent of one cluster.
 func newSupervisor(serve func(context.Context, target, func()) error) *supervisor {
-	return &supervisor{serve: serve, slots: make(chan struct{}, maxStarting), hold: holdStarting, delay: minDelay,
-		running: map[string]*member{}}
+	return &supervisor{serve: serve, slots: make(chan struct{}, maxStarting), slotTimeout: startTimeout,
+		firstDelay: minDelay, running: map[string]*member{}}
 }
 
-// errTaken says that two Secrets want the same.
-var errTaken = errors.New("the cluster, or some of its ports, are another Secret's")
+// errTaken means that two Secrets use the same cluster or port.
+var errTaken = errors.New("another Secret uses the cluster or some of its ports")
 
-// start serves the cluster of a Secret, or serves it anew if the Secret has changed.
+// start serves the cluster of a Secret, or restarts the service if the Secret has changed. The
+// error wraps errTaken if another Secret uses the cluster or one of its ports.
 func (s *supervisor) start(secret string, fingerprint [sha256.Size]byte, t target) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.running[secret]
-	if before != nil && before.fingerprint == fingerprint {
+	previous := s.running[secret]
+	if previous != nil && previous.fingerprint == fingerprint {
 		return nil
 	}
 	for name, other := range s.running {
@@ -78,23 +80,23 @@ func (s *supervisor) start(secret string, fingerprint [sha256.Size]byte, t targe
 				other.ports.First, other.ports.Last)
 		}
 	}
-	s.end(secret)
+	s.stopMember(secret)
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &member{target: t, fingerprint: fingerprint, cancel: cancel, done: make(chan struct{})}
 	s.running[secret] = m
-	// One that had the cluster or its ports before has to let go of them first.
-	waitFor := slices.DeleteFunc(slices.Clone(s.ended), func(e *member) bool { return !e.overlaps(t) })
+	// A stopped member that used the cluster or its ports must end first.
+	predecessors := slices.DeleteFunc(slices.Clone(s.stopping), func(e *member) bool { return !e.overlaps(t) })
 	s.group.Go(func() {
 		defer close(m.done)
-		for _, e := range waitFor {
+		for _, e := range predecessors {
 			<-e.done
 		}
-		s.keep(ctx, t)
+		s.serveUntilStopped(ctx, t)
 	})
 	return nil
 }
 
-// overlaps tells whether two cannot be served at the same time.
+// overlaps reports whether two targets cannot be served at the same time.
 func (t target) overlaps(other target) bool {
 	return t.cluster == other.cluster || t.ports.Overlaps(other.ports)
 }
@@ -103,12 +105,13 @@ func (t target) overlaps(other target) bool {
 func (s *supervisor) stop(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end(secret)
+	s.stopMember(secret)
 }
 
-// end tells a Secret's cluster to stop. The caller holds the lock.
-func (s *supervisor) end(secret string) {
-	s.ended = slices.DeleteFunc(s.ended, func(m *member) bool {
+// stopMember cancels the service of a Secret's cluster, and removes ended members from stopping.
+// The caller holds the lock.
+func (s *supervisor) stopMember(secret string) {
+	s.stopping = slices.DeleteFunc(s.stopping, func(m *member) bool {
 		select {
 		case <-m.done:
 			return true
@@ -119,12 +122,12 @@ func (s *supervisor) end(secret string) {
 	if m := s.running[secret]; m != nil {
 		m.cancel()
 		delete(s.running, secret)
-		s.ended = append(s.ended, m)
+		s.stopping = append(s.stopping, m)
 	}
 }
 
-// wait stops all, and returns when they have ended.
-func (s *supervisor) wait() {
+// stopAll cancels the service of all clusters, and returns when all have ended.
+func (s *supervisor) stopAll() {
 	s.mu.Lock()
 	for _, m := range s.running {
 		m.cancel()
@@ -133,8 +136,9 @@ func (s *supervisor) wait() {
 	s.group.Wait()
 }
 
-// keep serves one cluster until the context ends.
-func (s *supervisor) keep(ctx context.Context, t target) {
+// serveUntilStopped serves one cluster until the context ends, and stores the state of the agent
+// in connections. It restarts an agent that ends, with growing delays.
+func (s *supervisor) serveUntilStopped(ctx context.Context, t target) {
 	logger := log.Log.WithValues("cluster", t.cluster)
 	ctx = log.IntoContext(ctx, logger)
 	logger.Info("Serving the cluster")
@@ -143,13 +147,13 @@ func (s *supervisor) keep(ctx context.Context, t target) {
 	defer s.connections.set(t.cluster, nil)
 	t.connected = func(check func() error) { s.connections.set(t.cluster, check) }
 	for {
-		begun := time.Now()
-		err := s.attempt(ctx, t)
+		startedAt := time.Now()
+		err := s.serveOnce(ctx, t)
 		if ctx.Err() != nil {
 			logger.Info("No longer serving the cluster")
 			return
 		}
-		if time.Since(begun) > maxDelay {
+		if time.Since(startedAt) > maxDelay { // the agent has run long enough for a new series of delays
 			backoff = s.newBackoff()
 		}
 		delay := backoff.Step()
@@ -163,19 +167,21 @@ func (s *supervisor) keep(ctx context.Context, t target) {
 	}
 }
 
+// newBackoff returns the delays before restarts.
 func (s *supervisor) newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: s.delay, Factor: 2, Jitter: 0.2, Cap: maxDelay, Steps: 64}
+	return wait.Backoff{Duration: s.firstDelay, Factor: 2, Jitter: 0.2, Cap: maxDelay, Steps: 64}
 }
 
-// errNotStarted stands for an agent that was not started yet.
+// errNotStarted is the status of an agent that has not started yet.
 var errNotStarted = errors.New("the agent of the cluster has not started yet")
 
-// errEnded stands for an agent that ended without an error.
+// errEnded is the error of an agent that ended without an error.
 var errEnded = errors.New("it ended without an error")
 
-// attempt serves a cluster once. It waits for a slot, and gives it back when the
-// cluster has started, or has had its time.
-func (s *supervisor) attempt(ctx context.Context, t target) (err error) {
+// serveOnce serves a cluster until its agent ends. It waits for a slot, and releases
+// the slot when the cluster has started or slotTimeout has passed. A panic of the
+// agent is returned as an error.
+func (s *supervisor) serveOnce(ctx context.Context, t target) (err error) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -183,7 +189,7 @@ func (s *supervisor) attempt(ctx context.Context, t target) (err error) {
 	}
 	release := sync.OnceFunc(func() { <-s.slots })
 	defer release()
-	timer := time.AfterFunc(s.hold, release)
+	timer := time.AfterFunc(s.slotTimeout, release)
 	defer timer.Stop()
 	defer func() {
 		if r := recover(); r != nil {
@@ -196,13 +202,13 @@ func (s *supervisor) attempt(ctx context.Context, t target) (err error) {
 	return errEnded
 }
 
-// registries holds the metrics of the clusters that are served.
+// registries has the metrics of the served clusters.
 type registries struct {
 	mu        sync.Mutex
 	byCluster map[string]prometheus.Gatherer
 }
 
-// set replaces a cluster's metrics; nil removes them.
+// set replaces the metrics of a cluster; nil removes them.
 func (r *registries) set(cluster string, g prometheus.Gatherer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +219,8 @@ func (r *registries) set(cluster string, g prometheus.Gatherer) {
 	r.byCluster[cluster] = g
 }
 
-func (r *registries) all() []prometheus.Gatherer {
+// list returns the metrics of all clusters.
+func (r *registries) list() []prometheus.Gatherer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []prometheus.Gatherer

@@ -20,14 +20,14 @@ import (
 
 const patience = time.Minute
 
-// served plays agents: each start is told to the test, which lets them go on.
+// served simulates agents: it reports each start to the test, which lets the agents continue.
 type served struct {
 	starts chan string
 	ends   chan string
-	// slowStarts are those of slow clusters that have started.
+	// slowStarts receives the slow clusters that have started.
 	slowStarts chan string
-	// dead clusters never start; broken ones end with each attempt; slow ones start when
-	// they are let.
+	// dead clusters never start, broken clusters end with each attempt, and slow clusters
+	// start when the test lets them.
 	dead, broken, slow map[string]bool
 	let                chan struct{}
 }
@@ -72,8 +72,8 @@ func next(t *testing.T, from <-chan string) string {
 func testSupervisor(t *testing.T, s *served) *supervisor {
 	t.Helper()
 	super := newSupervisor(s.serve)
-	super.hold, super.delay = time.Millisecond, time.Millisecond
-	t.Cleanup(super.wait)
+	super.slotTimeout, super.firstDelay = time.Millisecond, time.Millisecond
+	t.Cleanup(super.stopAll)
 	return super
 }
 
@@ -103,10 +103,10 @@ func TestSupervisorFollowsSecrets(t *testing.T) {
 	next(t, s.starts)
 	super.stop("a")
 	next(t, s.ends)
-	// What was stopped is not in the way.
+	// A stopped cluster does not block the start.
 	must(super.start("b", v1, hosted("a", 100)))
 	next(t, s.starts)
-	super.wait()
+	super.stopAll()
 	next(t, s.ends)
 	if len(s.starts)+len(s.ends) > 0 {
 		t.Errorf("%d further starts, %d further ends", len(s.starts), len(s.ends))
@@ -132,8 +132,8 @@ func TestSupervisorRefusesWhatOverlaps(t *testing.T) {
 	}
 }
 
-// TestOneDelaysNoOther: clusters that never start and clusters that break at once are
-// more than the slots, and a healthy one starts all the same.
+// TestOneDelaysNoOther verifies that a healthy cluster starts although more clusters than slots
+// never start or fail at once.
 func TestOneDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	s := newServed()
@@ -164,8 +164,9 @@ func TestOneDelaysNoOther(t *testing.T) {
 	}
 }
 
-// TestSlowDelaysNoOther: clusters that take longer to start than they may have their slots are more than the slots. A
-// healthy one starts before them, they start later, and what they give back twice is not counted twice.
+// TestSlowDelaysNoOther has more clusters than slots, which need more time to start than
+// slotTimeout. A healthy cluster starts before them, and they start later. A slot that is
+// released twice counts once.
 func TestSlowDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	s := newServed()
@@ -215,8 +216,8 @@ func secretWith(change func(*corev1.Secret)) *corev1.Secret {
 func TestTargetOf(t *testing.T) {
 	t.Parallel()
 	all := serve.Ports{First: 50100, Last: 50999}
-	got, err := targetOf(secretWith(func(*corev1.Secret) {}), all, "other")
-	if err != nil || got.own != "other" || got.cluster != "prod" || got.namespace != "bellwether-prod" ||
+	got, err := readTarget(secretWith(func(*corev1.Secret) {}), all, "other")
+	if err != nil || got.ownNamespace != "other" || got.cluster != "prod" || got.namespace != "bellwether-prod" ||
 		got.ports.Last != 50129 ||
 		got.local.Host != "https://example.com:6443" || got.metricsAddr != "0" {
 		t.Fatalf("%+v, %v", got, err)
@@ -234,20 +235,20 @@ func TestTargetOf(t *testing.T) {
 			s.Data[v1alpha1.HostedClusterKey] = program
 		},
 	} {
-		if _, err := targetOf(secretWith(change), all, "other"); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := readTarget(secretWith(change), all, "other"); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v, want %q in it", err, says)
 		}
 	}
-	same := fingerprint(secretWith(func(s *corev1.Secret) { s.Annotations = map[string]string{"a": "b"} }))
-	if same != fingerprint(secretWith(func(*corev1.Secret) {})) {
+	same := computeFingerprint(secretWith(func(s *corev1.Secret) { s.Annotations = map[string]string{"a": "b"} }))
+	if same != computeFingerprint(secretWith(func(*corev1.Secret) {})) {
 		t.Error("an annotation would restart the agent")
 	}
 	for _, key := range []string{v1alpha1.HostedHubKey, v1alpha1.HostedClusterKey, v1alpha1.HostedPortsKey} {
-		if same == fingerprint(secretWith(func(s *corev1.Secret) { s.Data[key] = []byte("1-2") })) {
+		if same == computeFingerprint(secretWith(func(s *corev1.Secret) { s.Data[key] = []byte("1-2") })) {
 			t.Errorf("another %s would not restart the agent", key)
 		}
 	}
-	if same != fingerprint(secretWith(func(s *corev1.Secret) { s.Data["hub.renewed"] = []byte("x") })) {
+	if same != computeFingerprint(secretWith(func(s *corev1.Secret) { s.Data["hub.renewed"] = []byte("x") })) {
 		t.Error("a token for the hub that the agent renewed itself would restart it")
 	}
 }

@@ -1,13 +1,13 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bellwether is what a person, or a CI job, uses to work with the
-// fleet. Installed as kubectl-bellwether it is a kubectl plugin.
+// Command bellwether is the command line for the fleet, for people and CI jobs. Installed as kubectl-bellwether, it is
+// a kubectl plugin.
 package main
 
 import (
 	"os"
-	_ "time/tzdata" // an image, and Windows, have none
+	_ "time/tzdata" // container images and Windows have no time zone database
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 

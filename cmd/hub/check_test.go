@@ -20,7 +20,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 )
 
-// TestCheckNeedsALeaderThatRenews: a Lease that somebody holds and does not renew is no leader.
+// TestCheckNeedsALeaderThatRenews verifies that the holder of a Lease that is
+// not renewed is not a leader.
 func TestCheckNeedsALeaderThatRenews(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -36,7 +37,7 @@ func TestCheckNeedsALeaderThatRenews(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				scheme, err := startup.Scheme()
+				scheme, err := startup.NewScheme()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -60,7 +61,7 @@ func TestCheckNeedsALeaderThatRenews(t *testing.T) {
 					})
 				}
 				var said []string
-				err = check(ctx, c, "system", func(text string) { said = append(said, text) })
+				err = runChecks(ctx, c, "system", func(text string) { said = append(said, text) })
 				if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
 					t.Errorf("it ends with %v, want %v", err, test.want)
 				}
@@ -74,4 +75,25 @@ func TestCheckNeedsALeaderThatRenews(t *testing.T) {
 			})
 		})
 	}
+}
+
+// deadReader answers no request until the context ends.
+type deadReader struct{ client.Reader }
+
+func (deadReader) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestCheckFailsWithoutAnAnswer verifies that an API server that never answers fails the check.
+func TestCheckFailsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := runChecks(ctx, deadReader{}, "", func(text string) { t.Errorf("it reports %q", text) })
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ends with %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
 }

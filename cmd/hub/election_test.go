@@ -24,7 +24,7 @@ func TestReadinessKnowsTheLeader(t *testing.T) {
 	now, elected := noon, make(chan struct{})
 	var lease coordinationv1.Lease
 	var readErr error
-	l := &leader{elected: elected, now: func() time.Time { return now },
+	l := &leaderCheck{elected: elected, now: func() time.Time { return now },
 		read: func(context.Context) (*coordinationv1.Lease, error) { return &lease, readErr }}
 	renew := func(at time.Time) {
 		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: ptr.To("hub-1"), LeaseDurationSeconds: ptr.To[int32](15),
@@ -35,7 +35,7 @@ func TestReadinessKnowsTheLeader(t *testing.T) {
 		do   func()
 		want string // empty: ready
 	}{
-		{"nobody has led yet", func() {}, "nobody holds"},
+		{"nobody has led yet", func() {}, "no replica holds"},
 		{"another one leads, whose clock is an hour behind", func() { renew(noon.Add(-time.Hour)) }, ""},
 		{"it is silent for a while", func() { now = now.Add(40 * time.Second) }, ""},
 		{"it is silent for too long", func() { now = now.Add(10 * time.Second) },
@@ -52,12 +52,12 @@ func TestReadinessKnowsTheLeader(t *testing.T) {
 	}
 }
 
-// TestLeaderEndsBeforeItsLease adds up what a leader does, one after the other, that cannot reach its Lease any more.
-// TestActiveAndPassive has it happen.
+// TestLeaderEndsBeforeItsLease adds up the times of a leader that cannot reach its Lease.
+// TestActiveAndPassive tests the same with real hubs.
 func TestLeaderEndsBeforeItsLease(t *testing.T) {
 	t.Parallel()
-	for _, lease := range []time.Duration{shortestLease, 15 * time.Second, time.Minute, time.Hour} {
-		renew, retry, err := electionTimes(lease)
+	for _, lease := range []time.Duration{minLeaseDuration, 15 * time.Second, time.Minute, time.Hour} {
+		renew, retry, err := computeElectionTimes(lease)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestLeaderEndsBeforeItsLease(t *testing.T) {
 			t.Errorf("a leader with a Lease of %s ends after %s", lease, end)
 		}
 	}
-	if _, _, err := electionTimes(shortestLease - 1); err == nil {
+	if _, _, err := computeElectionTimes(minLeaseDuration - 1); err == nil {
 		t.Error("a Lease that is too short for the requests to it is accepted")
 	}
 }

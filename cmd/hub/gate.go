@@ -23,19 +23,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/bellwether-dev/bellwether/alerts/remotewrite"
+	"github.com/bellwether-dev/bellwether/alerts/telemetry"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
-	"github.com/bellwether-dev/bellwether/outbound"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/outbound"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
+// gateFlags are the values of the flags of the remote-write gate.
 type gateFlags struct {
 	kubeconfig                       string
 	address, metricsAddr, healthAddr string
 	tlsFolder                        string
 	storeURL, tokenFile, caFile      string
 	header                           map[string]string
-	limits                           remotewrite.Limits
+	limits                           telemetry.Limits
 	logs                             startup.LogFlags
 	pprofAddr                        string
 }
@@ -44,10 +45,11 @@ const gateLong = `Take the series that the Prometheus of each cluster sends by r
 them on to a store: a Prometheus, Thanos, Mimir or VictoriaMetrics.
 
 A cluster proves who it is by a token of its agent's ServiceAccount on the hub, for the
-audience ` + remotewrite.Audience + `. It may write series with its own label cluster only,
+audience ` + telemetry.Audience + `. It may write series with its own label cluster only,
 and only those that the rules read of clusters.`
 
-func gateCommand() *cobra.Command {
+// newGateCommand returns the command that runs the remote-write gate.
+func newGateCommand() *cobra.Command {
 	var f gateFlags
 	c := &cobra.Command{
 		Use:   "remote-write-gate --store-url URL",
@@ -67,22 +69,25 @@ func gateCommand() *cobra.Command {
 	fs.StringVar(&f.storeURL, "store-url", "",
 		"URL of the store with its path, as in http://prometheus.monitoring:9090/api/v1/write (required)")
 	fs.StringVar(&f.tokenFile, "store-token-file", "", "file with the bearer token for the store")
-	fs.StringVar(&f.caFile, "store-ca-file", "", "file with the certificates that the store's is signed by")
+	fs.StringVar(&f.caFile, "store-ca-file", "",
+		"file with the certificates of the authorities that sign the store's certificate")
 	fs.StringToStringVar(&f.header, "store-header", nil,
 		"headers of requests to the store, as in X-Scope-OrgID=bellwether")
 	fs.IntVar(&f.limits.Series, "max-series", 0,
 		"how many different series a cluster may send within an hour (default 20000)")
-	fs.IntVar(&f.limits.Body, "max-body", 0, "how many bytes a request may have (default 1 MiB)")
-	fs.IntVar(&f.limits.Requests, "max-requests", 0, "how many requests are taken at a time (default 64)")
+	fs.IntVar(&f.limits.Body, "max-body", 0, "maximum number of bytes of a request (default 1 MiB)")
+	fs.IntVar(&f.limits.Requests, "max-requests", 0,
+		"maximum number of requests that are handled at a time (default 64)")
 	f.logs.Add(fs)
 	startup.AddProfileFlag(fs, &f.pprofAddr)
 	_ = c.MarkFlagRequired("store-url")
 	return c
 }
 
+// runGate serves the gate, its metrics and its health endpoints until the context ends.
 func runGate(ctx context.Context, f gateFlags) error {
-	startup.Log(ctx, f.logs)
-	if err := startup.Profile(ctx, f.pprofAddr); err != nil {
+	startup.ConfigureLogs(ctx, f.logs)
+	if err := startup.ServeProfiles(ctx, f.pprofAddr); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -99,7 +104,7 @@ func runGate(ctx context.Context, f gateFlags) error {
 	metrics.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	ok := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }
 	health.HandleFunc("/healthz", ok)
-	health.HandleFunc("/readyz", ok) // it has no state, and a store that is away is told to senders
+	health.HandleFunc("/readyz", ok) // the gate has no state, and reports an unavailable store to senders
 	group, ctx := errgroup.WithContext(ctx)
 	var config *tls.Config
 	if f.tlsFolder != "" {
@@ -114,11 +119,14 @@ func runGate(ctx context.Context, f gateFlags) error {
 		address string
 		handler http.Handler
 		tls     *tls.Config
-	}{{f.address, gate, config}, {f.metricsAddr, metrics, nil}, {f.healthAddr, health, nil}} {
-		if s.address == "0" {
+	}{
+		{address: f.address, handler: gate, tls: config}, {address: f.metricsAddr, handler: metrics},
+		{address: f.healthAddr, handler: health},
+	} {
+		if s.address == "0" { // the flag disables the endpoint
 			continue
 		}
-		if err := serve(ctx, group, s.address, s.handler, s.tls); err != nil {
+		if err := startServer(ctx, group, s.address, s.handler, s.tls); err != nil {
 			return err
 		}
 	}
@@ -126,9 +134,11 @@ func runGate(ctx context.Context, f gateFlags) error {
 	return group.Wait()
 }
 
-func newGate(f gateFlags, registry prometheus.Registerer) (*remotewrite.Gate, error) {
+// newGate returns the gate for the flags.
+func newGate(f gateFlags, registry prometheus.Registerer) (*telemetry.Gate, error) {
 	store, err := url.Parse(f.storeURL)
-	if err != nil || store.Host == "" || store.Scheme != "http" && store.Scheme != "https" {
+	isHTTP := err == nil && (store.Scheme == "http" || store.Scheme == "https")
+	if !isHTTP || store.Host == "" {
 		return nil, fmt.Errorf("invalid value %q of --store-url: use a URL such as "+
 			"http://prometheus.monitoring:9090/api/v1/write", f.storeURL)
 	}
@@ -136,12 +146,12 @@ func newGate(f gateFlags, registry prometheus.Registerer) (*remotewrite.Gate, er
 	if err != nil {
 		return nil, fmt.Errorf("write to the store: %w", err)
 	}
-	config, err := startup.Config(f.kubeconfig, version.UserAgent("bellwether-remote-write-gate"))
+	config, err := startup.LoadConfig(f.kubeconfig, version.UserAgent("bellwether-remote-write-gate"))
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	config.QPS = -1 // the gate bounds how many requests it has
-	scheme, err := startup.Scheme()
+	config.QPS = -1 // the gate limits the number of its requests
+	scheme, err := startup.NewScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -153,17 +163,17 @@ func newGate(f gateFlags, registry prometheus.Registerer) (*remotewrite.Gate, er
 	for name, value := range f.header {
 		header.Set(name, value)
 	}
-	tokens := &remotewrite.Tokens{Hub: hub, Now: time.Now}
-	return remotewrite.New(remotewrite.Options{
+	tokens := &telemetry.Tokens{Hub: hub, Now: time.Now}
+	return telemetry.NewGate(telemetry.GateOptions{
 		Authenticate: tokens.Cluster, Limits: f.limits, Metrics: registry, Now: time.Now,
-		Store: remotewrite.Store{URL: store, Client: outbound.Client(transport, maxAnswer), Header: header},
+		Store: telemetry.Store{URL: store, Client: outbound.NewClient(transport, maxAnswer), Header: header},
 	})
 }
 
-// maxAnswer is more than stores say of a request.
+// maxAnswer limits the response of a store. Real responses are smaller.
 const maxAnswer = 1 << 20
 
-// Senders that are slow must not hold connections for ever.
+// Slow senders must not hold connections forever.
 const (
 	readTimeout  = 30 * time.Second
 	writeTimeout = time.Minute
@@ -171,8 +181,8 @@ const (
 	stopTimeout  = 10 * time.Second
 )
 
-// serve listens at once, and serves until the context ends.
-func serve(ctx context.Context, group *errgroup.Group, address string, handler http.Handler,
+// startServer listens immediately, and serves in the group until the context ends.
+func startServer(ctx context.Context, group *errgroup.Group, address string, handler http.Handler,
 	config *tls.Config) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -191,9 +201,9 @@ func serve(ctx context.Context, group *errgroup.Group, address string, handler h
 	})
 	group.Go(func() error {
 		<-ctx.Done()
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
-		return server.Shutdown(stopping)
+		return server.Shutdown(stopCtx)
 	})
 	return nil
 }

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hub runs every controller of the hub: clusters, catalogs, operators,
-// rollouts and objectives. It never connects to a fleet cluster. One of its replicas leads.
+// Command hub runs all controllers of the hub: clusters, catalogs, operators, rollouts and
+// objectives. It never connects to a fleet cluster. One of its replicas is the leader.
 package main
 
 import (
@@ -24,13 +24,14 @@ import (
 	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
-	"github.com/bellwether-dev/bellwether/controllers/discovery"
-	"github.com/bellwether-dev/bellwether/controllers/paging"
-	"github.com/bellwether-dev/bellwether/controllers/silence"
-	"github.com/bellwether-dev/bellwether/controllers/slo"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/controllers/hub/discovery"
+	"github.com/bellwether-dev/bellwether/controllers/hub/paging"
+	"github.com/bellwether-dev/bellwether/controllers/hub/silence"
+	"github.com/bellwether-dev/bellwether/controllers/hub/slo"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
+// flags are the values of the command's flags.
 type flags struct {
 	kubeconfig              string
 	metricsAddr, healthAddr string
@@ -55,15 +56,16 @@ type flags struct {
 }
 
 func main() {
-	signals := startup.Signals()
-	if err := command().ExecuteContext(signals.Context()); err != nil && !signals.Interrupted() {
+	signals := startup.WatchSignals()
+	if err := newCommand().ExecuteContext(signals.Context()); err != nil && !signals.Interrupted() {
 		fmt.Fprintln(os.Stderr, "hub:", err)
 		os.Exit(1)
 	}
-	startup.End(signals)
+	startup.ExitIfInterrupted(signals)
 }
 
-func command() *cobra.Command {
+// newCommand returns the command with all flags and subcommands.
+func newCommand() *cobra.Command {
 	var f flags
 	c := &cobra.Command{
 		Use:           "hub",
@@ -81,13 +83,13 @@ func command() *cobra.Command {
 	fs.StringVar(&f.healthAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	fs.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas lead")
 	fs.StringVar(&f.electionNamespace, "leader-election-namespace", "",
-		"namespace of the Lease that replicas agree through (default: the pod's)")
+		"namespace of the Lease of the leader election (default: the namespace of the pod)")
 	fs.StringVar(&f.electionKubeconfig, "leader-election-kubeconfig", "",
 		"kubeconfig file of a lock cluster: hubs on several clusters agree through a Lease there, in the namespace of "+
 			"the current context (default: replicas on one cluster agree through a Lease on it)")
 	fs.DurationVar(&f.electionLease, "leader-election-lease-duration", 15*time.Second,
-		"how long replicas wait for a leader that fell silent; at least 5s. A leader that cannot renew its Lease ends "+
-			"after 70 % of it")
+		"how long replicas wait for a leader that does not renew its Lease; at least 5s. A leader that cannot renew "+
+			"its Lease ends after 70 % of that time")
 	fs.DurationVar(&f.leaseGrace, "lease-grace", 0,
 		"how long an agent may be silent beyond the duration that its Lease names")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder that keeps catalogs that were pulled")
@@ -96,29 +98,31 @@ func command() *cobra.Command {
 		"operators of one cluster that are changed at a time; -1: any number")
 	fs.Float32Var(&f.qps, "kube-api-qps", 200, "requests a second to the API server")
 	fs.IntVar(&f.burst, "kube-api-burst", 400, "requests to the API server in a burst")
-	f.addRules(fs)
+	f.addRulesFlags(fs)
 	addPagingFlags(fs, &f.paging)
 	addSilenceFlags(fs, &f.silence)
 	addDiscoveryFlags(fs, &f.discovery)
-	f.probes.add(fs)
+	f.probes.addFlags(fs)
 	f.logs.Add(fs)
 	startup.AddProfileFlag(fs, &f.pprofAddr)
-	c.AddCommand(gateCommand(), checkCommand(), startup.VersionCommand())
+	c.AddCommand(newGateCommand(), newCheckCommand(), startup.VersionCommand())
 	return c
 }
 
+// addPagingFlags adds the flags of PagingPolicies.
 func addPagingFlags(fs *pflag.FlagSet, o *paging.Options) {
 	fs.StringVar(&o.Folder, "alertmanager-folder", paging.DefaultFolder,
 		"folder where Alertmanager has the Secret bellwether-alertmanager mounted, which PagingPolicies make")
 	fs.StringToStringVar(&o.Labels, "alertmanager-config-labels", nil,
 		"labels of AlertmanagerConfig objects, by which Alertmanager selects them")
 	fs.StringSliceVar((*[]string)(&o.PagerDuty), "pagerduty-hosts", nil,
-		"hosts that PagingPolicies may name for the Events API beside PagerDuty's own, such as those of a proxy, with "+
-			"the port if the URL has one")
+		"hosts that PagingPolicies may name for the Events API in addition to PagerDuty's hosts, such as a proxy, "+
+			"with the port if the URL has a port")
 	fs.StringVar(&o.ServiceAccount, "service-account", paging.DefaultServiceAccount,
-		"the hub's own, as NAMESPACE:NAME, for messages that say what it lacks")
+		"the hub's service account, as NAMESPACE:NAME, for messages about missing permissions")
 }
 
+// addDiscoveryFlags adds the flags of the discovery of clusters.
 func addDiscoveryFlags(fs *pflag.FlagSet, o *discovery.Options) {
 	fs.StringSliceVar(&o.Sources, "discovery-sources", nil, "what FleetClusters are made of: "+
 		strings.Join(discovery.SourceNames(), ", ")+"; empty: clusters are added by people only")
@@ -130,6 +134,7 @@ func addDiscoveryFlags(fs *pflag.FlagSet, o *discovery.Options) {
 		"label selector of the sources that become FleetClusters (default: all)")
 }
 
+// addSilenceFlags adds the flags of Alertmanager and of AlertSilences.
 func addSilenceFlags(fs *pflag.FlagSet, o *silence.Options) {
 	fs.StringVar(&o.Alertmanager.URL, "alertmanager-url", "",
 		"Alertmanager that notifies of the alerts, as in http://alertmanager.monitoring:9093, where AlertSilences are "+
@@ -137,16 +142,17 @@ func addSilenceFlags(fs *pflag.FlagSet, o *silence.Options) {
 	fs.StringVar(&o.Alertmanager.TokenFile, "alertmanager-token-file", "",
 		"file with the bearer token for Alertmanager")
 	fs.StringVar(&o.Alertmanager.CAFile, "alertmanager-ca-file", "",
-		"file with the certificates that Alertmanager's is signed by")
+		"file with the certificates of the authorities that sign Alertmanager's certificate")
 	fs.DurationVar(&o.Max, "max-silence", silences.DefaultMax, "how long an AlertSilence may last")
 	fs.BoolVar(&o.WithoutAutomatic, "without-automatic-silences", false,
 		"make no silences for upgrades, vetoes of a cluster's owner, and clusters that are being removed")
 }
 
-// addRules adds the flags of the rules for Prometheus, and of the one that evaluates them.
-func (f *flags) addRules(fs *pflag.FlagSet) {
+// addRulesFlags adds the flags of the rules for Prometheus, and of the Prometheus
+// that evaluates the rules.
+func (f *flags) addRulesFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.slo.Namespace, "rules-namespace", "",
-		"namespace that rules for Prometheus are written to (default: that of the leader election, or "+
+		"namespace that rules for Prometheus are written to (default: the namespace of the leader election, or "+
 			slo.DefaultNamespace+")")
 	fs.StringToStringVar(&f.slo.Labels, "rules-labels", nil,
 		"labels of PrometheusRule objects, as in release=prometheus, by which Prometheus selects them")
@@ -163,23 +169,24 @@ func (f *flags) addRules(fs *pflag.FlagSet) {
 	fs.StringVar(&f.slo.Prometheus.URL, "prometheus-url", "",
 		"Prometheus that evaluates the rules and that gates of rollouts query, as in "+
 			"http://prometheus.monitoring:9090; "+
-			"empty: nobody is asked, and gates that measure have no verdict")
+			"empty: nothing is queried, and gates that measure have no verdict")
 	fs.StringVar(&f.slo.Prometheus.TokenFile, "prometheus-token-file", "", "file with the bearer token for Prometheus")
 	fs.StringVar(&f.slo.Prometheus.CAFile, "prometheus-ca-file", "",
-		"file with the certificates that Prometheus's is signed by")
+		"file with the certificates of the authorities that sign Prometheus's certificate")
 }
 
+// run checks the flags and runs the hub until the context ends.
 func run(ctx context.Context, f flags) error {
-	startup.Log(ctx, f.logs)
+	startup.ConfigureLogs(ctx, f.logs)
 	startup.LimitMemory()
-	err := startup.Profile(ctx, f.pprofAddr)
+	err := startup.ServeProfiles(ctx, f.pprofAddr)
 	if err != nil {
 		return err
 	}
 	if f.slo.Part, err = rules.ParsePart(f.rulesPart); err != nil || f.slo.Part == rules.Edge {
 		return fmt.Errorf("invalid value %q of --rules-part: use hub, or leave it out", f.rulesPart)
 	}
-	addresses, err := f.probes.addresses()
+	addresses, err := f.probes.parseAddresses()
 	if err != nil {
 		return err
 	}
@@ -209,13 +216,14 @@ func run(ctx context.Context, f flags) error {
 	return mgr.Start(ctx)
 }
 
+// newManager returns the manager with the leader election and its health check.
 func newManager(f flags) (ctrl.Manager, error) {
-	config, err := startup.Config(f.kubeconfig, version.UserAgent("bellwether-hub"))
+	config, err := startup.LoadConfig(f.kubeconfig, version.UserAgent("bellwether-hub"))
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = f.qps, f.burst
-	scheme, err := startup.Scheme()
+	scheme, err := startup.NewScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +231,7 @@ func newManager(f flags) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	renew, retry, err := electionTimes(f.electionLease)
+	renew, retry, err := computeElectionTimes(f.electionLease)
 	if err != nil {
 		return nil, err
 	}
@@ -245,9 +253,9 @@ func newManager(f flags) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
 	if lock.config != nil {
-		err = mgr.AddReadyzCheck("active", isActive(mgr))
+		err = mgr.AddReadyzCheck("active", newActiveCheck(mgr))
 	} else if f.leaderElect && lock.namespace != "" {
-		err = mgr.AddReadyzCheck("leader", leaderOf(mgr, lock.namespace).Check)
+		err = mgr.AddReadyzCheck("leader", newLeaderCheck(mgr, lock.namespace).Check)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("add health check: %w", err)

@@ -12,17 +12,18 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 )
 
-// privateNetworks are all that the hub's pods and Services may be in: RFC 1918, RFC 6598
-// and RFC 4193.
+// privateNetworks are all ranges that can contain the hub's pods and Services: RFC
+// 1918, RFC 6598 and RFC 4193.
 var privateNetworks = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"}
 
-// probeFlags say what EndpointProbes that run on the hub connect to.
+// probeFlags limit the addresses that EndpointProbes on the hub connect to.
 type probeFlags struct {
 	denied, private []string
 	allowPrivate    bool
 }
 
-func (f *probeFlags) add(fs *pflag.FlagSet) {
+// addFlags adds the flags.
+func (f *probeFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.denied, "probe-denied-cidrs", nil,
 		"ranges of addresses that no EndpointProbe connects to from the hub, as in 192.0.2.0/24")
 	fs.StringSliceVar(&f.private, "probe-private-cidrs", privateNetworks,
@@ -32,13 +33,14 @@ func (f *probeFlags) add(fs *pflag.FlagSet) {
 		"let EndpointProbes with spec.allowPrivate connect to private addresses from the hub")
 }
 
-func (f *probeFlags) addresses() (probe.Addresses, error) {
+// parseAddresses returns the limits of the flags. It returns an error if a range is invalid.
+func (f *probeFlags) parseAddresses() (probe.Addresses, error) {
 	a := probe.Addresses{NoPrivate: !f.allowPrivate}
 	var err error
-	if a.Denied, err = startup.Prefixes(f.denied); err != nil {
+	if a.Denied, err = startup.ParsePrefixes(f.denied); err != nil {
 		return a, fmt.Errorf("--probe-denied-cidrs: %w", err)
 	}
-	if a.Private, err = startup.Prefixes(f.private); err != nil {
+	if a.Private, err = startup.ParsePrefixes(f.private); err != nil {
 		return a, fmt.Errorf("--probe-private-cidrs: %w", err)
 	}
 	return a, nil

@@ -17,12 +17,12 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Field managers, one for each group of fields. A manager's apply states all fields
-// that it owns: what it leaves out is removed. Who writes what is in
-// docs/architecture.md.
+// Field managers, one for each group of fields. Each apply of a manager must contain all
+// fields that the manager owns: a field that is left out is removed.
+// docs/architecture.md lists the writers.
 const (
 	// RolloutManager owns an OperatorInstall's identity, labels and admission. The operator
-	// controller writes as this manager the admissions that it recovers.
+	// controller uses this manager to write the admissions that it recovers.
 	RolloutManager = client.FieldOwner("bellwether-rollout")
 	// OperatorManager owns spec.blocks and spec.holds of OperatorInstalls, spec.holds of
 	// ManagedOperators together with people, and spec.blocked and spec.abort (where
@@ -39,30 +39,32 @@ const (
 	JobManager = client.FieldOwner("bellwether-job")
 	// SLOManager owns spec.services and spec.monitor of OperatorInstalls.
 	SLOManager = client.FieldOwner("bellwether-slo")
-	// RemovalManager owns spec.removalPolicy of OperatorInstalls. Remove is the only
-	// writer; package removal says which controller calls it for which install.
+	// RemovalManager owns spec.removalPolicy of OperatorInstalls. Only Remove writes it; package
+	// removal documents which controller calls Remove for which install.
 	RemovalManager = client.FieldOwner("bellwether-removal")
-	// PagingManager owns what is written for Alertmanager.
+	// PagingManager owns the objects that are written for Alertmanager.
 	PagingManager = client.FieldOwner("bellwether-paging")
-	// SilenceManager owns the hub's own AlertSilences, and what it remembers of incidents.
+	// SilenceManager owns the hub's own AlertSilences, and the ConfigMap with
+	// the records of incidents.
 	SilenceManager = client.FieldOwner("bellwether-silence")
 	// ChangeEventManager owns status.changeEvents of OperatorRollouts.
 	ChangeEventManager = client.FieldOwner("bellwether-change-events")
-	// DiscoveryManager owns what a FleetCluster has of its source: labels that are mapped,
-	// spec.sourceRef where discovery made it, and status.source.
+	// DiscoveryManager owns the parts of a FleetCluster that come from its source: mapped
+	// labels, spec.sourceRef of a discovered cluster, and status.source.
 	DiscoveryManager = client.FieldOwner("bellwether-discovery")
-	// FleetManager owns what is created for an agent.
+	// FleetManager owns the objects that are created for an agent.
 	FleetManager = client.FieldOwner("bellwether-fleet")
-	// FinalizersManager owns the finalizers of Bellwether. The chart's policy for agents knows its name.
+	// FinalizersManager owns the finalizers of Bellwether. The chart's admission policy for
+	// agents contains its name.
 	FinalizersManager = client.FieldOwner("bellwether-finalizers")
 )
 
-// parallelWrites bounds the writes of one reconcile, so that one object with
-// ten thousand clusters does not take the whole client.
+// parallelWrites limits the parallel writes of one reconcile, so that an object with ten
+// thousand clusters does not use the whole client.
 const parallelWrites = 16
 
-// ForEach calls write for each element, several at a time. One that fails does not
-// keep the others from being written; the errors are joined.
+// ForEach calls write for each element, several in parallel. An error does not stop the other
+// writes; the errors are joined.
 func ForEach[T any](elements []T, write func(T) error) error {
 	var (
 		group  errgroup.Group
@@ -84,22 +86,23 @@ func ForEach[T any](elements []T, write func(T) error) error {
 	return errors.Join(failed...)
 }
 
-// Part is what one field manager owns of an object. What the manager owned and the part leaves out is removed.
+// Part is the part of an object that one field manager owns. Owned fields that the
+// part leaves out are removed.
 type Part struct {
-	// Object is what the part is of. Only its kind, namespace and name are used, and its UID and resource version,
-	// which are preconditions where they are set.
+	// Object is the object that the part belongs to. Only its kind, namespace, name, UID and
+	// resource version are used. UID and resource version are preconditions if they are set.
 	Object              client.Object
 	Labels, Annotations map[string]string
-	// Spec and Status are encoded as JSON. Each field that is encoded becomes the manager's, zero values included but
-	// for times, so that they are of types whose other fields are left out when they are empty. Nil: the manager owns
-	// nothing there.
+	// Spec and Status are encoded as JSON. The manager owns each encoded field. Zero values are
+	// encoded too, except for times, so types must omit their empty fields. Nil: the manager
+	// owns nothing in spec or status.
 	Spec, Status any
 }
 
 // Apply applies a part of an object, and returns the object's resource version.
 func (p Part) Apply(ctx context.Context, c client.Client, manager client.FieldOwner, opts ...client.ApplyOption) (
 	string, error) {
-	config, err := p.configuration(c)
+	config, err := p.buildConfiguration(c)
 	if err != nil {
 		return "", err
 	}
@@ -107,16 +110,17 @@ func (p Part) Apply(ctx context.Context, c client.Client, manager client.FieldOw
 	return config.GetResourceVersion(), err
 }
 
-// ApplyStatus applies a part of an object's status, and takes fields from other managers.
+// ApplyStatus applies a part of an object's status, and takes over fields from other managers.
 func (p Part) ApplyStatus(ctx context.Context, c client.Client, manager client.FieldOwner) error {
-	config, err := p.configuration(c)
+	config, err := p.buildConfiguration(c)
 	if err != nil {
 		return err
 	}
 	return c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(config), manager, client.ForceOwnership)
 }
 
-func (p Part) configuration(c client.Client) (*unstructured.Unstructured, error) {
+// buildConfiguration encodes the part as an unstructured apply configuration.
+func (p Part) buildConfiguration(c client.Client) (*unstructured.Unstructured, error) {
 	kind, err := c.GroupVersionKindFor(p.Object)
 	if err != nil {
 		return nil, fmt.Errorf("find kind of %T: %w", p.Object, err)
@@ -147,8 +151,8 @@ func (p Part) configuration(c client.Client) (*unstructured.Unstructured, error)
 	return config, nil
 }
 
-// dropNulls removes fields that are null, which is how a zero time is encoded: they are not set, and the API server
-// would refuse them.
+// dropNulls removes fields that are null. A zero time is encoded as null, and the
+// API server would refuse it.
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -165,8 +169,9 @@ func dropNulls(value any) {
 	}
 }
 
-// ApplyInstall applies a part of the spec of an OperatorInstall that exists (see Part.Spec). One that is gone, or was
-// created again since the cache saw it, is left alone: an apply would create it.
+// ApplyInstall applies a part of the spec of an existing OperatorInstall (see Part.Spec). It
+// does not change an install that was deleted, or created again since the cache received it:
+// an apply would create it.
 func ApplyInstall(ctx context.Context, c client.Client, manager client.FieldOwner, key client.ObjectKey,
 	spec any) error {
 	var install v1alpha1.OperatorInstall

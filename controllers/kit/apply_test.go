@@ -15,7 +15,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// TestPart compares what is sent to the API server: fields that are set, and no null, which a zero time is encoded as.
+// TestPart compares the request to the API server: it contains the fields that are set, and no
+// null, which is the encoding of a zero time.
 func TestPart(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -30,7 +31,7 @@ func TestPart(t *testing.T) {
 		Holds: []v1alpha1.VersionHold{{Version: "1.0.0", Reason: "bad"}},
 		Since: &metav1.Time{Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
 	}}
-	got, err := part.configuration(fake.NewClientBuilder().WithScheme(scheme).Build())
+	got, err := part.buildConfiguration(fake.NewClientBuilder().WithScheme(scheme).Build())
 	if err != nil {
 		t.Fatal(err)
 	}

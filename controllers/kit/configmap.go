@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FindConfigMap reads a ConfigMap past the cache. It lists, because that is what an
-// agent may do with ConfigMaps. The result is nil where there is none, or no namespace
-// to look in.
+// FindConfigMap reads a ConfigMap without the cache. It uses a list, because an agent
+// may list ConfigMaps, but not get them. It returns nil if the ConfigMap does not
+// exist or namespace is empty.
 func FindConfigMap(ctx context.Context, live client.Reader, namespace, name string) (*corev1.ConfigMap, error) {
 	if namespace == "" {
 		return nil, nil

@@ -13,28 +13,30 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
-// maxNote is the API's limit of an Event's note, in bytes. The API server refuses a longer one.
+// maxNote is the API's limit for an Event's note, in bytes. The API
+// server refuses a longer note.
 const maxNote = 1024
 
-// cut returns a note that the API server takes.
-func cut(note string) string {
+// truncateNote truncates a note to the API's limit, between two characters.
+func truncateNote(note string) string {
 	const ellipsis = "…"
 	if len(note) <= maxNote {
 		return note
 	}
-	end := maxNote - len(ellipsis)
-	for !utf8.RuneStart(note[end]) {
-		end--
+	length := maxNote - len(ellipsis)
+	for !utf8.RuneStart(note[length]) {
+		length--
 	}
-	return note[:end] + ellipsis
+	return note[:length] + ellipsis
 }
 
-// Emit emits an Event about an object. Its type follows from the reason: see conditions.EventType. The note is cut at
-// the API's limit.
-func Emit(to events.EventRecorder, about runtime.Object, reason, action, format string, args ...any) {
-	emit(to, about, conditions.EventType(reason), reason, action, fmt.Sprintf(format, args...))
+// Emit emits an Event about an object. The type of the Event depends on the reason: see
+// conditions.EventType. The note is truncated to the API's limit.
+func Emit(recorder events.EventRecorder, object runtime.Object, reason, action, format string, args ...any) {
+	emit(recorder, object, conditions.EventType(reason), reason, action, fmt.Sprintf(format, args...))
 }
 
-func emit(to events.EventRecorder, about runtime.Object, eventType, reason, action, note string) {
-	to.Eventf(about, nil, eventType, reason, action, "%s", cut(note))
+// emit emits an Event with the given type.
+func emit(recorder events.EventRecorder, object runtime.Object, eventType, reason, action, note string) {
+	recorder.Eventf(object, nil, eventType, reason, action, "%s", truncateNote(note))
 }

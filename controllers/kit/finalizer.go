@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// AddFinalizer puts a finalizer on an object and takes over the metadata that
-// the API server answers with. The status in memory stays as it is.
+// AddFinalizer adds a finalizer to an object, and copies the changed metadata from the API
+// server's response. The status in memory stays unchanged.
 func AddFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
 	return patchFinalizers(ctx, c, obj, func(o client.Object) bool { return controllerutil.AddFinalizer(o, finalizer) })
 }
 
-// RemoveFinalizer takes a finalizer away, like AddFinalizer. An object that is
-// gone already is no error.
+// RemoveFinalizer removes a finalizer from an object, like AddFinalizer. It is not an error if
+// the object does not exist.
 func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
 	err := patchFinalizers(ctx, c, obj, func(o client.Object) bool {
 		return controllerutil.RemoveFinalizer(o,
@@ -27,9 +27,11 @@ func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, fi
 	return client.IgnoreNotFound(err)
 }
 
+// patchFinalizers applies a change of finalizers to an object, on the API server and in memory.
+// It does nothing if change returns false.
 func patchFinalizers(ctx context.Context, c client.Client, obj client.Object, change func(client.Object) bool) error {
-	// Work on a copy: the answer would overwrite the status that the reconciler
-	// has in hand.
+	// The patch uses a copy, because the response would overwrite the
+	// reconciler's status in memory.
 	after := obj.DeepCopyObject().(client.Object)
 	if !change(after) {
 		return nil

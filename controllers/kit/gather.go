@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Gather enqueues after a delay what a change concerns, of the object as it was and as it is. Further changes within
-// the delay join the same requests, so what many objects change is reconciled once for all of them.
-func Gather(delay time.Duration, concerned handler.MapFunc) handler.EventHandler {
+// EnqueueAfterDelay returns a handler that enqueues requests after a delay: the requests that mapObject
+// returns for the object before and after a change. Further changes within the delay are merged
+// into the same requests, so that many changes cause one reconcile.
+func EnqueueAfterDelay(delay time.Duration, mapObject handler.MapFunc) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(ctx context.Context, q queue, objects ...client.Object) {
 		for _, o := range objects {
-			for _, request := range concerned(ctx, o) {
+			for _, request := range mapObject(ctx, o) {
 				q.AddAfter(request, delay)
 			}
 		}
@@ -34,7 +35,8 @@ func Gather(delay time.Duration, concerned handler.MapFunc) handler.EventHandler
 	}
 }
 
-// Always enqueues one request, whatever the change is about. It is for reconcilers that look at everything at once.
-func Always(request reconcile.Request) handler.MapFunc {
+// AlwaysRequest returns a map function that returns the same request for each object. It is for
+// reconcilers that handle all objects together.
+func AlwaysRequest(request reconcile.Request) handler.MapFunc {
 	return func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{request} }
 }

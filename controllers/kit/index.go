@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// IndexOperator is the field that OperatorInstalls and OperatorRollouts are indexed
-	// by on the hub, so that those of one operator are found without a look at all.
+	// IndexOperator is the index of OperatorInstalls and OperatorRollouts on the hub by
+	// operator. It finds the objects of one operator without a list of all objects.
 	IndexOperator = "spec.operator"
-	// IndexChange is the field that OperatorInstalls are indexed by on the hub, so that
-	// those that may be changing are found: see holds.ChangeKey.
+	// IndexChange is the index of OperatorInstalls on the hub that might be
+	// changing: see holds.ChangeKey.
 	IndexChange = "change"
 )
 
-// OfOperator selects the objects of one ManagedOperator by IndexOperator.
-func OfOperator(r v1alpha1.OperatorReference) client.MatchingFields {
+// MatchOperator selects the objects of one ManagedOperator by IndexOperator.
+func MatchOperator(r v1alpha1.OperatorReference) client.MatchingFields {
 	return client.MatchingFields{IndexOperator: r.InstallName()}
 }
 
@@ -34,19 +34,19 @@ type Index struct {
 	Keys   client.IndexerFunc
 }
 
-// Indexes are those of OperatorInstalls and OperatorRollouts on the hub.
+// Indexes returns the indexes of OperatorInstalls and OperatorRollouts on the hub.
 func Indexes() []Index {
 	return []Index{
-		{&v1alpha1.OperatorInstall{}, IndexOperator, func(obj client.Object) []string {
+		{Object: &v1alpha1.OperatorInstall{}, Field: IndexOperator, Keys: func(obj client.Object) []string {
 			return []string{obj.(*v1alpha1.OperatorInstall).Spec.Operator.InstallName()}
 		}},
-		{&v1alpha1.OperatorInstall{}, IndexChange, func(obj client.Object) []string {
+		{Object: &v1alpha1.OperatorInstall{}, Field: IndexChange, Keys: func(obj client.Object) []string {
 			if key := holds.ChangeKey(obj.(*v1alpha1.OperatorInstall)); key != "" {
 				return []string{key}
 			}
 			return nil
 		}},
-		{&v1alpha1.OperatorRollout{}, IndexOperator, func(obj client.Object) []string {
+		{Object: &v1alpha1.OperatorRollout{}, Field: IndexOperator, Keys: func(obj client.Object) []string {
 			operator := v1alpha1.OperatorReference{Namespace: obj.GetNamespace(),
 				Name: obj.(*v1alpha1.OperatorRollout).Spec.Operator.Name}
 			return []string{operator.InstallName()}
@@ -54,7 +54,7 @@ func Indexes() []Index {
 	}
 }
 
-// IndexInstalls builds Indexes. It must be called once for each cache.
+// IndexInstalls adds Indexes to a cache. It must be called once for each cache.
 func IndexInstalls(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, index := range Indexes() {
 		if err := indexer.IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Desc describes one of the hub's series, by its name in package series. A name
-// that is not there is a bug.
-func Desc(name string) *prometheus.Desc {
+// NewDesc returns the description of one of the hub's series, by its name in package series. It
+// panics if the series does not exist.
+func NewDesc(name string) *prometheus.Desc {
 	for _, s := range series.Hub() {
 		if s.Name == name {
 			return prometheus.NewDesc(s.Name, s.Help, s.Labels, nil)
@@ -25,18 +25,18 @@ func Desc(name string) *prometheus.Desc {
 	panic("no series of the hub is named " + name)
 }
 
-// Gauges collects from the manager's cache when it is scraped, so that a series
-// never outlives its object. Only the leader reports: a fleet has one count.
+// Gauges collects metrics from the manager's cache during a scrape, so that a series never
+// outlives its object. Only the leader reports, so that each object is counted once.
 type Gauges struct {
 	manager ctrl.Manager
 	descs   []*prometheus.Desc
 	collect func(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error
 }
 
-// scrapeTimeout bounds a scrape while the cache is still being filled.
+// scrapeTimeout limits a scrape while the cache is still being filled.
 const scrapeTimeout = 5 * time.Second
 
-// NewGauges makes a collector of the descriptions' metrics.
+// NewGauges returns a collector of the metrics with the given descriptions.
 func NewGauges(mgr ctrl.Manager, collect func(context.Context, client.Reader, chan<- prometheus.Metric) error,
 	descs ...*prometheus.Desc) *Gauges {
 	return &Gauges{manager: mgr, descs: descs, collect: collect}

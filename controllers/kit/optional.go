@@ -17,23 +17,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Optional is a kind of somebody else's that may not be served, so that its types are
-// not in the scheme.
-type Optional struct {
+// OptionalKind writes objects of a kind of another project. The API server might not serve the kind,
+// so its types are not in the scheme.
+type OptionalKind struct {
 	Kind    schema.GroupVersionKind
 	Manager client.FieldOwner
-	// Own are labels by which the objects that this manager made are found again. Labels
-	// are further ones.
+	// Own are the labels that identify the objects of this manager.
+	// Labels are additional labels.
 	Own, Labels map[string]string
 }
 
-// Apply applies an object with this spec, which is a pointer to the kind's type.
-func (k Optional) Apply(ctx context.Context, c client.Client, key client.ObjectKey, spec any) error {
+// Apply applies an object with the given spec. spec must be a pointer to
+// the spec type of the kind.
+func (k OptionalKind) Apply(ctx context.Context, c client.Client, key client.ObjectKey, spec any) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", k.Kind.Kind, err)
 	}
-	o := k.object(key)
+	o := k.newObject(key)
 	all := map[string]string{}
 	maps.Copy(all, k.Labels)
 	maps.Copy(all, k.Own)
@@ -42,13 +43,13 @@ func (k Optional) Apply(ctx context.Context, c client.Client, key client.ObjectK
 	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), k.Manager, client.ForceOwnership)
 }
 
-// DeleteOthers deletes the manager's objects that are not wanted. Where the kind is not
-// served there are none.
-func (k Optional) DeleteOthers(ctx context.Context, c client.Client, live client.Reader,
-	wanted func(client.ObjectKey) bool, of ...client.ListOption) error {
+// DeleteOthers deletes the manager's objects that are not wanted. If the kind is not served,
+// there are no such objects.
+func (k OptionalKind) DeleteOthers(ctx context.Context, c client.Client, live client.Reader,
+	wanted func(client.ObjectKey) bool, options ...client.ListOption) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(k.Kind.GroupVersion().WithKind(k.Kind.Kind + "List"))
-	err := live.List(ctx, list, append(of, client.MatchingLabels(k.Own))...)
+	err := live.List(ctx, list, append(options, client.MatchingLabels(k.Own))...)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -60,14 +61,15 @@ func (k Optional) DeleteOthers(ctx context.Context, c client.Client, live client
 		if wanted(key) {
 			continue
 		}
-		if err := c.Delete(ctx, k.object(key)); client.IgnoreNotFound(err) != nil {
+		if err := c.Delete(ctx, k.newObject(key)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete %s %s: %w", k.Kind.Kind, key, err)
 		}
 	}
 	return nil
 }
 
-func (k Optional) object(key client.ObjectKey) *unstructured.Unstructured {
+// newObject returns an empty object with the key.
+func (k OptionalKind) newObject(key client.ObjectKey) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(k.Kind)
 	o.SetNamespace(key.Namespace)

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	firstRetry = 5 * time.Millisecond
-	// lastRetry is the longest delay after a failure. The default of a quarter of an hour
-	// is how long a fleet would stand still after its API server was repaired.
-	lastRetry = time.Minute
+	minRetryDelay = 5 * time.Millisecond
+	// maxRetryDelay is the longest delay after a failure. With the default of a quarter of an
+	// hour, a fleet would make no progress for that time after its API server was repaired.
+	maxRetryDelay = time.Minute
 )
 
-// Options are those of a controller on the hub, which reconciles so many objects at a
-// time, at least one.
+// Options returns the options of a controller on the hub. concurrency is the number of objects
+// that are reconciled at the same time, at least one.
 func Options(concurrency int) controller.Options {
-	delays := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+	delays := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, maxRetryDelay)
 	return controller.Options{MaxConcurrentReconciles: max(concurrency, 1), RateLimiter: delays}
 }

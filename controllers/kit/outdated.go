@@ -11,35 +11,42 @@ import (
 )
 
 const (
-	// outdatedObjects is how many objects are remembered. For one that is forgotten, a write is refused.
-	outdatedObjects = 4096
-	// outdatedFor bounds what is remembered: after a restore of its data, an API server may serve a version again.
-	outdatedFor = 10 * time.Second
+	// maxOutdated is how many objects are recorded. A write of an outdated object that is not
+	// recorded is refused by the API server.
+	maxOutdated = 4096
+	// outdatedRetention is how long a version is recorded. After a restore of its data, an API
+	// server might serve the same version again.
+	outdatedRetention = 10 * time.Second
 )
 
-// outdated remembers, for a short time, which versions of objects are not the newest, although a cache still has them.
-type outdated struct{ versions *lru.Cache }
+// outdatedVersions records, for a short time, which cached versions of objects
+// are not the newest versions.
+type outdatedVersions struct{ versions *lru.Cache }
 
+// outdatedVersion is a recorded version of an object.
 type outdatedVersion struct {
-	version string
-	noted   time.Time
+	version    string
+	recordedAt time.Time
 }
 
-func newOutdated() outdated { return outdated{lru.New(outdatedObjects)} }
+// newOutdatedVersions returns an empty record.
+func newOutdatedVersions() outdatedVersions { return outdatedVersions{lru.New(maxOutdated)} }
 
-func (o outdated) note(obj client.Object, version string, now time.Time) {
-	o.versions.Add(obj.GetUID(), outdatedVersion{version, now})
+// record stores that a version of an object is not the newest version.
+func (o outdatedVersions) record(obj client.Object, version string, now time.Time) {
+	o.versions.Add(obj.GetUID(), outdatedVersion{version: version, recordedAt: now})
 }
 
-// has tells whether the object, as it was read, is known to be outdated.
-func (o outdated) has(obj client.Object, now time.Time) bool {
+// contains reports whether the version of the object is recorded as outdated. It removes a record
+// of another version, and a record that is older than outdatedRetention.
+func (o outdatedVersions) contains(obj client.Object, now time.Time) bool {
 	uid := obj.GetUID()
 	known, ok := o.versions.Get(uid)
 	if !ok {
 		return false
 	}
 	v := known.(outdatedVersion)
-	if v.version == obj.GetResourceVersion() && now.Sub(v.noted) < outdatedFor {
+	if v.version == obj.GetResourceVersion() && now.Sub(v.recordedAt) < outdatedRetention {
 		return true
 	}
 	o.versions.Remove(uid)

@@ -10,22 +10,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize is how many objects EachPage asks for at a time.
+// pageSize is how many objects EachPage requests at a time.
 const pageSize = 500
 
-// EachPage lists past the cache, and calls visit with each page. Errors are those of the list.
+// EachPage lists objects from a reader, which must not be a cache, and calls visit with each
+// page. It returns the error of the list.
 func EachPage[T any, L interface {
 	*T
 	client.ObjectList
-}](ctx context.Context, from client.Reader, visit func(L), opts ...client.ListOption) error {
+}](ctx context.Context, reader client.Reader, visit func(L), opts ...client.ListOption) error {
 	var page L = new(T)
-	for next, more := "", true; more; more = next != "" {
-		err := from.List(ctx, page, append(slices.Clone(opts), client.Limit(pageSize), client.Continue(next))...)
+	for token, hasMore := "", true; hasMore; hasMore = token != "" {
+		err := reader.List(ctx, page, append(slices.Clone(opts), client.Limit(pageSize), client.Continue(token))...)
 		if err != nil {
 			return err
 		}
 		visit(page)
-		next = page.GetContinue()
+		token = page.GetContinue()
 	}
 	return nil
 }

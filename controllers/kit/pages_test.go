@@ -18,7 +18,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// TestEachPage has a first page whose object has what that of the second page lacks.
+// TestEachPage lists two pages. The object of the first page has a field that the object of the
+// second page does not have.
 func TestEachPage(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

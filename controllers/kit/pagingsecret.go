@@ -15,20 +15,24 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// PagingSecrets reads the Secrets of PagingPolicies. The owner of a Secret allows that
-// with a label on the Secret, and with a right to that one Secret.
+// PagingSecrets reads the Secrets of PagingPolicies. The owner of a Secret allows this with a
+// label on the Secret, and with a permission for that single Secret.
 type PagingSecrets struct {
-	// Live reads past the cache: a watch would need the permission to list all Secrets.
+	// Live reads without the cache, because a watch would need the
+	// permission to list all Secrets.
 	Live client.Reader
-	// ServiceAccount of the hub, as namespace:name, for the message that says what is missing.
+	// ServiceAccount is the hub's account as namespace:name. It is used in the message
+	// about a missing permission.
 	ServiceAccount string
 }
 
-// AllowSecret is what somebody does who lets the hub read one Secret: he adds it to a value of the chart, or makes a
-// Role, whose name starts with prefix, for serviceAccount, as namespace:name. It ends a sentence.
+// DescribeSecretPermission returns the instructions to let the hub read one Secret, as the end of a sentence:
+// add the Secret to a value of the chart, or create a Role, whose name starts with prefix, for
+// serviceAccount (namespace:name).
 //
-// Whoever writes the policy or the catalog chooses the name, so a command is told only with one that a Secret can have.
-func AllowSecret(value, prefix, serviceAccount, namespace, name string) string {
+// The author of the policy or the catalog chooses the name of the Secret, so the commands are
+// returned only if the name is valid for a Secret.
+func DescribeSecretPermission(value, prefix, serviceAccount, namespace, name string) string {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "no Secret can have such a name: correct it"
 	}
@@ -38,8 +42,8 @@ func AllowSecret(value, prefix, serviceAccount, namespace, name string) string {
 		"%[4]s -n %[1]s --role=%[4]s --serviceaccount=%[5]s`", namespace, name, value, role, serviceAccount)
 }
 
-// Read returns the value of a key, or else why there is none, for a person. A Secret that
-// cannot be read is an observation, not an error.
+// Read returns the value of a key. If there is no value, problem has the reason as a message for
+// a person.
 func (r PagingSecrets) Read(ctx context.Context, namespace string, ref v1alpha1.SecretKey) (value []byte,
 	problem string) {
 	var s corev1.Secret
@@ -49,15 +53,15 @@ func (r PagingSecrets) Read(ctx context.Context, namespace string, ref v1alpha1.
 		return nil, "there is no such Secret"
 	case apierrors.IsForbidden(err):
 		return nil, "the hub may not read it: " +
-			AllowSecret("hub.paging.secrets", "bellwether-paging", r.ServiceAccount, namespace, ref.Name)
+			DescribeSecretPermission("hub.paging.secrets", "bellwether-paging", r.ServiceAccount, namespace, ref.Name)
 	case err != nil:
 		return nil, "it cannot be read: " + err.Error()
 	case s.Labels[v1alpha1.LabelPagingSecret] != "true":
 		return nil, fmt.Sprintf("the Secret lacks the label %s=true, which its owner sets to allow this",
 			v1alpha1.LabelPagingSecret)
 	}
-	value, has := s.Data[ref.Key]
-	if !has {
+	value, exists := s.Data[ref.Key]
+	if !exists {
 		return nil, "the Secret has no such key"
 	}
 	return value, ""

@@ -11,12 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IsPermitted asks the API server whether the client's user may do something.
-func IsPermitted(ctx context.Context, c client.Writer, what authorizationv1.ResourceAttributes) (bool, error) {
+// IsPermitted reports whether the client's user has a permission, according to the API server.
+func IsPermitted(ctx context.Context, c client.Writer, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 	if err := c.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("check whether the agent may %s %s.%s: %w", what.Verb, what.Resource, what.Group, err)
+		return false, fmt.Errorf("check whether the agent may %s %s.%s: %w", attributes.Verb, attributes.Resource,
+			attributes.Group, err)
 	}
 	return review.Status.Allowed, nil
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
-// Remove carries out steps of removal. A step that fails does not stop the
-// others; an object that is gone already is no error.
-func Remove(ctx context.Context, c client.Client, steps []removal.Step) error {
+// RunRemovalSteps executes removal steps. A step that fails does not stop the other steps. It is not an
+// error if an object does not exist.
+func RunRemovalSteps(ctx context.Context, c client.Client, steps []removal.Step) error {
 	return ForEach(steps, func(step removal.Step) error {
-		if err := remove(ctx, c, step); client.IgnoreNotFound(err) != nil {
+		if err := removeInstall(ctx, c, step); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("remove OperatorInstall %s/%s: %w", step.Namespace, step.Name, err)
 		}
 		return nil
@@ -29,7 +29,8 @@ type policyOnly struct {
 	RemovalPolicy v1alpha1.RemovalPolicy `json:"removalPolicy"`
 }
 
-func remove(ctx context.Context, c client.Client, step removal.Step) error {
+// removeInstall executes one removal step of an OperatorInstall.
+func removeInstall(ctx context.Context, c client.Client, step removal.Step) error {
 	key := client.ObjectKey{Namespace: step.Namespace, Name: step.Name}
 	if step.SetPolicy != "" {
 		if err := ApplyInstall(ctx, c, RemovalManager, key, policyOnly{step.SetPolicy}); err != nil {
@@ -44,14 +45,15 @@ func remove(ctx context.Context, c client.Client, step removal.Step) error {
 		}
 	}
 	if step.Release {
-		return release(ctx, c, key)
+		return removeAgentFinalizer(ctx, c, key)
 	}
 	return nil
 }
 
-// release removes the agent's finalizer. Finalizers are no field group of the spec:
-// agent and hub patch them with the resource version as a precondition.
-func release(ctx context.Context, c client.Client, key client.ObjectKey) error {
+// removeAgentFinalizer removes the agent's finalizer from an OperatorInstall. Finalizers
+// are not part of a field group of the spec: agent and hub patch them with the resource
+// version as a precondition.
+func removeAgentFinalizer(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	var install v1alpha1.OperatorInstall
 	if err := c.Get(ctx, key, &install); err != nil {
 		return fmt.Errorf("read: %w", err)

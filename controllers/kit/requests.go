@@ -16,17 +16,17 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Requests returns a request for each object of a kind that which accepts. The
-// objects are those of the cache: which must not change them. list is an empty list
-// of that kind. It is for watches, which cannot return an error: if the objects
-// cannot be listed, that is logged.
-func Requests[O client.Object](ctx context.Context, cache client.Reader, list client.ObjectList, which func(O) bool,
-	in ...client.ListOption) []reconcile.Request {
+// ListRequests returns a request for each object of a kind that the function accepts. The
+// objects are shared with the cache, so accepts must not change them. list is an empty
+// list of that kind. ListRequests is used by watches, which cannot return an error, so an
+// error of the list is logged.
+func ListRequests[O client.Object](ctx context.Context, cache client.Reader, list client.ObjectList,
+	accepts func(O) bool, options ...client.ListOption) []reconcile.Request {
 	var requests []reconcile.Request
-	err := cache.List(ctx, list, append(in, client.UnsafeDisableDeepCopy)...)
+	err := cache.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...)
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {
-			if o := item.(O); which(o) {
+			if o := item.(O); accepts(o) {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 			}
 			return nil
@@ -38,9 +38,10 @@ func Requests[O client.Object](ctx context.Context, cache client.Reader, list cl
 	return requests
 }
 
-// RequestsForInstallsOn returns the requests for the OperatorInstalls on a cluster.
-func RequestsForInstallsOn(ctx context.Context, cache client.Reader, cluster string,
-	requests func(context.Context, client.Object) []reconcile.Request) []reconcile.Request {
+// ListRequestsOfCluster calls mapInstall for each OperatorInstall on a cluster, and returns all
+// requests. An error of the list is logged.
+func ListRequestsOfCluster(ctx context.Context, cache client.Reader, cluster string,
+	mapInstall func(context.Context, client.Object) []reconcile.Request) []reconcile.Request {
 	var installs v1alpha1.OperatorInstallList
 	err := cache.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(cluster)),
 		client.UnsafeDisableDeepCopy)
@@ -49,7 +50,7 @@ func RequestsForInstallsOn(ctx context.Context, cache client.Reader, cluster str
 	}
 	var all []reconcile.Request
 	for i := range installs.Items {
-		all = append(all, requests(ctx, &installs.Items[i])...)
+		all = append(all, mapInstall(ctx, &installs.Items[i])...)
 	}
 	return all
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// IsServed tells whether the API server has a kind now. Its definition may come or go
-// at any time.
+// IsServed reports whether the API server serves a kind at the moment. The definition of a kind
+// can be added or removed at any time.
 func IsServed(
 	ctx context.Context,
 	c discovery.DiscoveryInterface,

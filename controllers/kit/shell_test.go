@@ -74,7 +74,7 @@ func newFixture(t *testing.T) *fixture {
 			return c.SubResource(name).Patch(ctx, obj, patch, opts...)
 		}}).Build()
 	f.shell = &shell[*v1alpha1.FleetCluster]{client: c, inner: f.inner, now: func() time.Time { return f.clock },
-		outdated: newOutdated()}
+		outdated: newOutdatedVersions()}
 	return f
 }
 
@@ -172,8 +172,9 @@ func TestErrorsOfBoth(t *testing.T) {
 	}
 }
 
-// TestOutdatedIsNotReconciled: what a reconcile would write from a version that is known not to be the newest is
-// refused, so no request is made before the cache has a newer one.
+// TestOutdatedIsNotReconciled verifies that a version that is known to be outdated is not
+// reconciled, because the API server would refuse the write. No request is sent before the
+// cache has a newer version.
 func TestOutdatedIsNotReconciled(t *testing.T) {
 	conflict := func(resource, name string) error {
 		return fmt.Errorf("write: %w", apierrors.NewConflict(schema.GroupResource{Resource: resource}, name,
@@ -218,8 +219,8 @@ func TestOutdatedIsNotReconciled(t *testing.T) {
 			if f.inner.times != 1 {
 				t.Error("the newer version was not reconciled")
 			}
-			f.outdated.note(cached, cached.ResourceVersion, f.clock)
-			f.clock = f.clock.Add(outdatedFor)
+			f.outdated.record(cached, cached.ResourceVersion, f.clock)
+			f.clock = f.clock.Add(outdatedRetention)
 			f.inner.times = 0
 			if reconcile(cached); f.inner.times != 1 {
 				t.Error("a version that the cache keeps was not reconciled after a while")

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PatchStatus writes the status of one of many objects that a reconciler looks at
-// together, if it differs from what was read, with the resource version as a precondition.
-// It tells whether it was written. An object that is gone needs none, and one that was
-// changed meanwhile brings the reconciler back: neither is an error.
+// PatchStatus writes an object's status if it changed, with the resource version as a
+// precondition, and reports whether it was written. It is for reconcilers that handle many
+// objects together. It is not an error if the object was deleted, which needs no status, or was
+// changed meanwhile, which triggers another reconcile.
 func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false, nil

@@ -1,10 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe runs EndpointProbes: an agent those of its cluster, the hub
-// those in the clusters' namespaces. It passes them to the engine (package
-// run), resolves their targets, and writes changed results into their status.
-// It does not judge results: alerts follow from rules.
+// Package probe runs EndpointProbes. An agent runs the probes of its cluster, and the hub runs
+// the probes in the clusters' namespaces. The package passes probes to the engine (package
+// run), resolves their targets, and writes changed results into their status. It does not
+// judge results: alert rules do.
 package probe
 
 import (
@@ -18,9 +18,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 	"github.com/bellwether-dev/bellwether/controllers/probe/run"
 )
 
@@ -30,14 +30,13 @@ const (
 	VantageHub     = "hub"
 )
 
-// Reconciler passes EndpointProbes to the engine, and writes results into their
-// status.
+// Reconciler passes EndpointProbes to the engine, and writes the results into their status.
 type Reconciler struct {
 	// Client reads and writes EndpointProbes, and reads their targets.
 	Client client.Client
 	Engine *run.Engine
-	// Cluster is the name of the FleetCluster. It is empty on the hub, where it
-	// follows from the namespace.
+	// Cluster is the name of the FleetCluster. It is empty on the hub, where the namespace of a
+	// probe determines the cluster.
 	Cluster string
 	// secrets reads the Secrets of probes.
 	secrets *secretCache
@@ -45,7 +44,9 @@ type Reconciler struct {
 	now     func() time.Time
 }
 
-// Reconcile implements reconcile.ObjectReconciler.
+// Reconcile implements reconcile.ObjectReconciler. It passes one probe to the engine and updates
+// the probe's status in memory. It removes a probe that is being deleted from the engine, and
+// tries a refused probe again after probes.RetryRefused.
 func (r *Reconciler) Reconcile(ctx context.Context, probe *v1alpha1.EndpointProbe) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(probe)
 	if !probe.DeletionTimestamp.IsZero() {
@@ -56,41 +57,42 @@ func (r *Reconciler) Reconcile(ctx context.Context, probe *v1alpha1.EndpointProb
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	probe.Status = plan.Status(plan.Input{Probe: probe, Refused: refused, Selected: selected,
+	probe.Status = probes.Status(probes.Input{Probe: probe, Refused: refused, Selected: selected,
 		Verdicts: r.Engine.Verdicts(key)})
 	switch {
 	case refused != nil:
-		return kit.Result(plan.RetryRefused, nil)
+		return kit.NewResult(probes.RetryRefused, nil)
 	case selected != nil:
-		return kit.Result(selected.RecheckAfter, nil)
+		return kit.NewResult(selected.RecheckAfter, nil)
 	}
 	return ctrl.Result{}, nil
 }
 
-// setProbe passes a probe to the engine, or returns why it is not run. It returns
-// what the target's selector selects; nil if it has none.
+// setProbe passes a probe to the engine, or returns why the probe is not run. It also returns
+// the targets that the target's selector matches; nil if the probe has no selector or is
+// refused before its targets are selected.
 func (r *Reconciler) setProbe(ctx context.Context, key types.NamespacedName, probe *v1alpha1.EndpointProbe) (
-	*plan.Selected, *plan.Failure, error) {
+	*probes.Selected, *probes.Failure, error) {
 	cluster, vantage := r.Cluster, VantageCluster
 	if cluster == "" {
 		vantage = VantageHub
 		var err error
-		if cluster, err = r.clusterOf(ctx, probe.Namespace); err != nil {
+		if cluster, err = r.findCluster(ctx, probe.Namespace); err != nil {
 			return nil, nil, err
 		}
-		if refused := plan.CheckOnHub(probe, cluster); refused != nil {
+		if refused := probes.CheckOnHub(probe, cluster); refused != nil {
 			r.Engine.Remove(key)
 			return nil, refused, nil
 		}
 	}
-	selection, refused := plan.ReadSelection(probe.Spec.Target)
+	selection, refused := probes.ReadSelection(probe.Spec.Target)
 	if refused != nil {
 		r.Engine.Remove(key)
 		return nil, refused, nil
 	}
 	spec := *probe.Spec.DeepCopy()
 	toRun := run.Probe{Cluster: cluster, Name: probe.ProbeName(), Vantage: vantage, Spec: spec, Targets: []string{""},
-		Resolve: func(ctx context.Context, _ string) (plan.Target, *plan.Failure) {
+		Resolve: func(ctx context.Context, _ string) (probes.Target, *probes.Failure) {
 			return r.resolve(ctx, key.Namespace, spec)
 		}}
 	if selection == nil {
@@ -98,65 +100,68 @@ func (r *Reconciler) setProbe(ctx context.Context, key types.NamespacedName, pro
 	}
 	selected, err := r.selectTargets(ctx, key.Namespace, *selection)
 	if err != nil {
-		return nil, nil, err // what was selected before is run on
+		return nil, nil, err // the engine continues with the previous targets
 	}
 	toRun.Targets = selected.Targets()
-	toRun.Resolve = func(ctx context.Context, name string) (plan.Target, *plan.Failure) {
-		if name == "" {
-			return plan.Target{}, selected.TooFew
+	toRun.Resolve = func(ctx context.Context, name string) (probes.Target, *probes.Failure) {
+		if name == "" { // the endpoint that fails if too few objects match
+			return probes.Target{}, selected.TooFew
 		}
-		named := spec
-		named.Target = plan.NameTarget(spec.Target, name)
-		return r.resolve(ctx, key.Namespace, named)
+		namedSpec := spec
+		namedSpec.Target = probes.NameTarget(spec.Target, name)
+		return r.resolve(ctx, key.Namespace, namedSpec)
 	}
 	return &selected, explainRefusal(r.Engine.Set(key, toRun)), nil
 }
 
-// resolve finds the target of a probe and its credentials, before each run.
-func (r *Reconciler) resolve(ctx context.Context, namespace string, spec v1alpha1.EndpointProbeSpec) (plan.Target,
-	*plan.Failure) {
-	target, failure := plan.ResolveTarget(namespace, spec.Target, r.readTarget(ctx, namespace, spec.Target))
-	secrets, configMaps := plan.SecretNames(spec), plan.ConfigMapNames(spec)
+// resolve returns the target of a probe with its credentials. It is called before each run.
+func (r *Reconciler) resolve(ctx context.Context, namespace string, spec v1alpha1.EndpointProbeSpec) (probes.Target,
+	*probes.Failure) {
+	target, failure := probes.ResolveTarget(namespace, spec.Target, r.readTarget(ctx, namespace, spec.Target))
+	secrets, configMaps := probes.SecretNames(spec), probes.ConfigMapNames(spec)
 	fromWebhooks := spec.TLS != nil && spec.TLS.CAFromWebhooks
-	if failure != nil || len(secrets)+len(configMaps) == 0 && !fromWebhooks {
+	needsCredentials := len(secrets)+len(configMaps) > 0 || fromWebhooks
+	if failure != nil || !needsCredentials {
 		return target, failure
 	}
-	target.Credentials, failure = plan.ReadCredentials(spec, r.secrets.get(ctx, ofSecret, namespace, secrets),
-		r.secrets.get(ctx, ofConfigMap, namespace, configMaps))
+	target.Credentials, failure = probes.ReadCredentials(spec,
+		r.secrets.readObjects(ctx, kindSecret, namespace, secrets),
+		r.secrets.readObjects(ctx, kindConfigMap, namespace, configMaps))
 	if failure == nil && fromWebhooks {
-		target.Credentials.CA, failure = r.caFromWebhooks(ctx, namespace, spec.Target.Service)
+		target.Credentials.CA, failure = r.readWebhookCA(ctx, namespace, spec.Target.Service)
 	}
 	return target, failure
 }
 
-// explainRefusal returns the user's mistake that the engine found.
-func explainRefusal(err error) *plan.Failure {
+// explainRefusal converts an error of Engine.Set, which is a mistake in the spec, to a
+// failure; nil for no error.
+func explainRefusal(err error) *probes.Failure {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, run.ErrDuplicate):
-		return &plan.Failure{Reason: v1alpha1.ReasonDuplicate, Message: err.Error() +
+		return &probes.Failure{Reason: v1alpha1.ReasonDuplicate, Message: err.Error() +
 			"; give one of them another spec.name"}
 	}
-	return &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
+	return &probes.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
 }
 
-// clusterOf returns the FleetCluster that a namespace of the hub belongs to;
-// empty if none.
-func (r *Reconciler) clusterOf(ctx context.Context, namespace string) (string, error) {
+// findCluster returns the FleetCluster that a namespace of the hub belongs to;
+// empty if it belongs to none.
+func (r *Reconciler) findCluster(ctx context.Context, namespace string) (string, error) {
 	var ns corev1.Namespace
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	cluster := ns.Labels[v1alpha1.LabelCluster]
-	if v1alpha1.ClusterNamespace(cluster) != namespace {
+	if v1alpha1.ClusterNamespace(cluster) != namespace { // the label is not sufficient
 		return "", nil
 	}
 	return cluster, nil
 }
 
-// removalReconciler removes deleted EndpointProbes from the engine. The
-// reconciler behind it is not called for deleted objects.
+// removalReconciler removes deleted EndpointProbes from the engine. It calls next for all other
+// objects, because next is not called for deleted objects.
 type removalReconciler struct {
 	client client.Reader
 	engine *run.Engine
@@ -165,11 +170,11 @@ type removalReconciler struct {
 	}
 }
 
-func (f removalReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r removalReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var probe v1alpha1.EndpointProbe
-	if err := f.client.Get(ctx, request.NamespacedName, &probe); apierrors.IsNotFound(err) {
-		f.engine.Remove(request.NamespacedName)
+	if err := r.client.Get(ctx, request.NamespacedName, &probe); apierrors.IsNotFound(err) {
+		r.engine.Remove(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	return f.next.Reconcile(ctx, request)
+	return r.next.Reconcile(ctx, request)
 }

@@ -37,7 +37,7 @@ func TestSecretCache(t *testing.T) {
 	api := &fakeSecrets{value: "one"}
 	cache := newSecretCache(api, func() time.Time { return now })
 	get := func() (value, unreadable string) {
-		secret := cache.get(t.Context(), ofSecret, "ns", []string{"api"})["api"]
+		secret := cache.readObjects(t.Context(), kindSecret, "ns", []string{"api"})["api"]
 		return string(secret.Data["token"]), secret.Unreadable
 	}
 	resource := schema.GroupResource{Resource: "secrets"}
@@ -54,7 +54,8 @@ func TestSecretCache(t *testing.T) {
 		{name: "API server does not answer", change: func() {
 			now, api.err = now.Add(secretMaxAge), errors.New("connection refused")
 		}, value: "two", gets: 3},
-		{name: "for too long", change: func() { now = now.Add(secretKept) }, unreadable: "connection refused", gets: 4},
+		{name: "for too long", change: func() { now = now.Add(secretRetention) }, unreadable: "connection refused",
+			gets: 4},
 		{name: "again", change: func() { api.err = nil }, value: "two", gets: 5},
 		{name: "permission removed", change: func() {
 			now, api.err = now.Add(secretMaxAge), apierrors.NewForbidden(resource, "api", errors.New("no"))

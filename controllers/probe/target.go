@@ -18,26 +18,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
 var (
-	routes     = schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
-	httpRoutes = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
-	gateways   = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "Gateway"}
+	routeKind     = schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
+	httpRouteKind = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
+	gatewayKind   = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "Gateway"}
 )
 
-// readTimeout bounds how long a run waits for the cache, which is filled on the
-// first read of a kind.
+// readTimeout limits how long a run waits for the cache. The cache is filled at
+// the first read of a kind.
 const readTimeout = 2 * time.Second
 
-// readTarget reads a target's object from the cache before each run, so that a
-// changed Route is followed immediately without a request to the API server.
-func (r *Reconciler) readTarget(ctx context.Context, namespace string, target v1alpha1.ProbeTarget) plan.Object {
+// readTarget reads a target's object from the cache before each run, so that the probe uses a
+// changed Route immediately without a request to the API server. The result has the problem if
+// the object cannot be read.
+func (r *Reconciler) readTarget(ctx context.Context, namespace string, target v1alpha1.ProbeTarget) probes.Object {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	var object plan.Object
+	var object probes.Object
 	var err error
 	switch {
 	case target.Service != nil:
@@ -45,10 +46,11 @@ func (r *Reconciler) readTarget(ctx context.Context, namespace string, target v1
 	case target.Ingress != nil:
 		object.Ingress, err = getOrNil(ctx, r.Client, &networkingv1.Ingress{}, namespace, target.Ingress.Name)
 	case target.Route != nil:
-		object.Route, err = r.readUnstructured(ctx, routes, namespace, target.Route.Name)
+		object.Route, err = r.readUnstructured(ctx, routeKind, namespace, target.Route.Name)
 	case target.HTTPRoute != nil:
-		if object.HTTPRoute, err = r.readUnstructured(ctx, httpRoutes, namespace, target.HTTPRoute.Name); err == nil {
-			object.Gateway, err = r.gatewayOf(ctx, namespace, object.HTTPRoute)
+		if object.HTTPRoute, err = r.readUnstructured(ctx, httpRouteKind, namespace,
+			target.HTTPRoute.Name); err == nil {
+			object.Gateway, err = r.readGateway(ctx, namespace, object.HTTPRoute)
 		}
 	}
 	if err != nil {
@@ -57,16 +59,19 @@ func (r *Reconciler) readTarget(ctx context.Context, namespace string, target v1
 	return object
 }
 
-// getOrNil returns nil if the object does not exist.
-func getOrNil[T client.Object](ctx context.Context, from client.Reader, into T, namespace, name string) (none T,
+// getOrNil reads an object into the given empty object and returns it. It returns nil if
+// the object does not exist.
+func getOrNil[T client.Object](ctx context.Context, reader client.Reader, into T, namespace, name string) (none T,
 	err error) {
-	err = from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+	err = reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
 	if apierrors.IsNotFound(err) {
 		return none, nil
 	}
 	return into, err
 }
 
+// readUnstructured returns the content of an object of a kind; nil if the object does not exist.
+// It is an error if the cluster does not serve the kind.
 func (r *Reconciler) readUnstructured(ctx context.Context, kind schema.GroupVersionKind, namespace,
 	name string) (map[string]any,
 	error) {
@@ -82,41 +87,43 @@ func (r *Reconciler) readUnstructured(ctx context.Context, kind schema.GroupVers
 	return into.Object, nil
 }
 
-// gatewayOf reads the first parent of an HTTPRoute. A missing Gateway is no
-// error: the hosts may be known without it.
-func (r *Reconciler) gatewayOf(ctx context.Context, namespace string, route map[string]any) (map[string]any, error) {
+// readGateway returns the Gateway that is the first parent of an HTTPRoute; nil if the route has
+// no parent, or its first parent is of another kind. A missing Gateway is not an error, because
+// the hosts can be known without the Gateway.
+func (r *Reconciler) readGateway(ctx context.Context, namespace string, route map[string]any) (map[string]any, error) {
 	parents, _, _ := unstructured.NestedSlice(route, "spec", "parentRefs")
 	if len(parents) == 0 {
 		return nil, nil
 	}
 	parent, _ := parents[0].(map[string]any)
-	if kind, ok := parent["kind"].(string); ok && kind != gateways.Kind {
+	if kind, ok := parent["kind"].(string); ok && kind != gatewayKind.Kind {
 		return nil, nil
 	}
-	if other, ok := parent["namespace"].(string); ok && other != "" {
-		namespace = other
+	if gatewayNamespace, ok := parent["namespace"].(string); ok && gatewayNamespace != "" {
+		namespace = gatewayNamespace
 	}
 	name, _ := parent["name"].(string)
-	return r.readUnstructured(ctx, gateways, namespace, name)
+	return r.readUnstructured(ctx, gatewayKind, namespace, name)
 }
 
-// CacheByObject keeps only the fields of targets, and of what holds their CAs, that
-// are needed to resolve them, because the cache holds all objects of a kind once a
-// probe names one.
+// CacheByObject returns transforms for the cache. They keep only the fields of targets, and of
+// the objects with their CAs, that are needed to resolve targets, because the cache holds all
+// objects of a kind after the first probe that names one.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&corev1.Service{}:       {Transform: slimService},
-		&networkingv1.Ingress{}: {Transform: slimIngress},
-		crdObject():             {Transform: slimCRD},
+		&corev1.Service{}:       {Transform: trimService},
+		&networkingv1.Ingress{}: {Transform: trimIngress},
+		newCRD():                {Transform: trimCRD},
 	}
 }
 
-func slimService(object any) (any, error) {
+// trimService removes the fields of a Service that are not used.
+func trimService(object any) (any, error) {
 	s, ok := object.(*corev1.Service)
 	if !ok {
 		return object, nil
 	}
-	slim := &corev1.Service{ObjectMeta: slimMeta(s.ObjectMeta)}
+	slim := &corev1.Service{ObjectMeta: trimMeta(s.ObjectMeta)}
 	slim.Spec.Type, slim.Spec.ClusterIP = s.Spec.Type, s.Spec.ClusterIP
 	slim.Spec.Selector = s.Spec.Selector
 	for _, port := range s.Spec.Ports {
@@ -125,15 +132,17 @@ func slimService(object any) (any, error) {
 	return slim, nil
 }
 
-func slimIngress(object any) (any, error) {
+// trimIngress removes the metadata of an Ingress that is not used.
+func trimIngress(object any) (any, error) {
 	i, ok := object.(*networkingv1.Ingress)
 	if !ok {
 		return object, nil
 	}
-	return &networkingv1.Ingress{ObjectMeta: slimMeta(i.ObjectMeta), Spec: i.Spec, Status: i.Status}, nil
+	return &networkingv1.Ingress{ObjectMeta: trimMeta(i.ObjectMeta), Spec: i.Spec, Status: i.Status}, nil
 }
 
-func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
+// trimMeta returns the metadata that is used.
+func trimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		Labels: m.Labels, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp}
 }

@@ -15,29 +15,29 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
-// crds is the kind with the caBundles of conversion webhooks.
-var crds = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+// crdKind is the kind whose objects have the caBundles of conversion webhooks.
+var crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// caFromWebhooks reads the CAs of a Service's webhooks from the cache before each
-// run, so that a CA that was rotated is used immediately.
-func (r *Reconciler) caFromWebhooks(ctx context.Context, namespace string, target *v1alpha1.ServiceTarget) (string,
-	*plan.Failure) {
+// readWebhookCA returns the CA of a Service's webhooks. It reads the cache before each run, so
+// that a rotated CA is used immediately.
+func (r *Reconciler) readWebhookCA(ctx context.Context, namespace string, target *v1alpha1.ServiceTarget) (string,
+	*probes.Failure) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	webhooks, err := r.readWebhooks(ctx)
 	if err != nil {
-		return "", &plan.Failure{Reason: v1alpha1.ReasonWebhookCAUnavailable,
+		return "", &probes.Failure{Reason: v1alpha1.ReasonWebhookCAUnavailable,
 			Message: fmt.Sprintf("cannot read the webhooks of the cluster: %v", err)}
 	}
-	return plan.WebhookCA(namespace, target, webhooks)
+	return probes.WebhookCA(namespace, target, webhooks)
 }
 
-// readWebhooks returns all webhooks of the cluster that are Services.
-func (r *Reconciler) readWebhooks(ctx context.Context) ([]plan.Webhook, error) {
+// readWebhooks returns all webhooks of the cluster that a Service implements.
+func (r *Reconciler) readWebhooks(ctx context.Context) ([]probes.Webhook, error) {
 	var validating admissionv1.ValidatingWebhookConfigurationList
 	if err := r.Client.List(ctx, &validating, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ValidatingWebhookConfigurations: %w", err)
@@ -47,27 +47,27 @@ func (r *Reconciler) readWebhooks(ctx context.Context) ([]plan.Webhook, error) {
 		return nil, fmt.Errorf("list MutatingWebhookConfigurations: %w", err)
 	}
 	definitions := &unstructured.UnstructuredList{}
-	definitions.SetGroupVersionKind(crds.GroupVersion().WithKind(crds.Kind + "List"))
+	definitions.SetGroupVersionKind(crdKind.GroupVersion().WithKind(crdKind.Kind + "List"))
 	if err := r.Client.List(ctx, definitions, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list CustomResourceDefinitions: %w", err)
 	}
-	var webhooks []plan.Webhook
-	for _, config := range clientConfigs(validating.Items, mutating.Items) {
+	var webhooks []probes.Webhook
+	for _, config := range listClientConfigs(validating.Items, mutating.Items) {
 		if s := config.Service; s != nil {
-			webhooks = append(webhooks, plan.Webhook{Namespace: s.Namespace, Service: s.Name,
-				Port: ptr.Deref(s.Port, plan.DefaultWebhookPort), CABundle: string(config.CABundle)})
+			webhooks = append(webhooks, probes.Webhook{Namespace: s.Namespace, Service: s.Name,
+				Port: ptr.Deref(s.Port, probes.DefaultWebhookPort), CABundle: string(config.CABundle)})
 		}
 	}
 	for _, definition := range definitions.Items {
-		if w, ok := conversionWebhook(definition.Object); ok {
+		if w, ok := readConversionWebhook(definition.Object); ok {
 			webhooks = append(webhooks, w)
 		}
 	}
 	return webhooks, nil
 }
 
-// clientConfigs returns how an API server calls admission webhooks.
-func clientConfigs(validating []admissionv1.ValidatingWebhookConfiguration,
+// listClientConfigs returns the client configurations of all admission webhooks.
+func listClientConfigs(validating []admissionv1.ValidatingWebhookConfiguration,
 	mutating []admissionv1.MutatingWebhookConfiguration) []admissionv1.WebhookClientConfig {
 	var configs []admissionv1.WebhookClientConfig
 	for _, configuration := range validating {
@@ -83,16 +83,16 @@ func clientConfigs(validating []admissionv1.ValidatingWebhookConfiguration,
 	return configs
 }
 
-// conversionWebhook returns the webhook of a CustomResourceDefinition, if it has one
-// that is a Service.
-func conversionWebhook(crd map[string]any) (plan.Webhook, bool) {
-	config := []string{"spec", "conversion", "webhook", "clientConfig"}
+// readConversionWebhook returns the conversion webhook of a CustomResourceDefinition; false if
+// no Service implements its conversion, or the caBundle cannot be decoded.
+func readConversionWebhook(crd map[string]any) (probes.Webhook, bool) {
+	config := []string{"spec", "conversion", "webhook", "clientConfig"} // copied by each append
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(crd, append(config[:len(config):len(config)], fields...)...)
 		return value
 	}
-	w := plan.Webhook{Namespace: text("service", "namespace"), Service: text("service", "name"),
-		Port: plan.DefaultWebhookPort}
+	w := probes.Webhook{Namespace: text("service", "namespace"), Service: text("service", "name"),
+		Port: probes.DefaultWebhookPort}
 	port, found, _ := unstructured.NestedInt64(crd, append(config[:len(config):len(config)], "service", "port")...)
 	if found {
 		w.Port = int32(port)
@@ -102,15 +102,17 @@ func conversionWebhook(crd map[string]any) (plan.Webhook, bool) {
 	return w, err == nil && w.Service != ""
 }
 
-func crdObject() client.Object {
+// newCRD returns an empty, unstructured CustomResourceDefinition.
+func newCRD() client.Object {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(crds)
+	object.SetGroupVersionKind(crdKind)
 	return object
 }
 
-// slimCRD keeps the conversion of a CustomResourceDefinition: its schemas can be
-// hundreds of kilobytes. Of one that is cached as metadata, to notice that it is deleted, it keeps the name.
-func slimCRD(object any) (any, error) {
+// trimCRD keeps only the conversion of a CustomResourceDefinition, because its schemas can
+// be hundreds of kilobytes. An object that is cached only as metadata, to detect its
+// deletion, keeps its name.
+func trimCRD(object any) (any, error) {
 	if m, ok := object.(*metav1.PartialObjectMetadata); ok {
 		m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 			DeletionTimestamp: m.DeletionTimestamp}
@@ -120,7 +122,7 @@ func slimCRD(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	slim := crdObject().(*unstructured.Unstructured)
+	slim := newCRD().(*unstructured.Unstructured)
 	slim.SetName(crd.GetName())
 	slim.SetUID(crd.GetUID())
 	slim.SetResourceVersion(crd.GetResourceVersion())

@@ -10,25 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 )
 
-// A conversion webhook is read from what the cache keeps of a
-// CustomResourceDefinition.
+// TestConversionWebhook reads a conversion webhook from a
+// CustomResourceDefinition as it is cached.
 func TestConversionWebhook(t *testing.T) {
 	for name, tc := range map[string]struct {
 		conversion string
-		want       *plan.Webhook
+		want       *probes.Webhook
 	}{
 		"none":    {conversion: `{strategy: None}`},
 		"a URL":   {conversion: `{strategy: Webhook, webhook: {clientConfig: {url: "https://a.example/"}}}`},
 		"missing": {conversion: `null`},
 		"a Service": {conversion: `{webhook: {clientConfig: {caBundle: Q0E=, ` +
 			`service: {namespace: ns, name: hook}}}}`,
-			want: &plan.Webhook{Namespace: "ns", Service: "hook", Port: 443, CABundle: "CA"}},
+			want: &probes.Webhook{Namespace: "ns", Service: "hook", Port: 443, CABundle: "CA"}},
 		"a Service with a port, without a CA": {
 			conversion: `{webhook: {clientConfig: {service: {namespace: ns, name: hook, port: 9443}}}}`,
-			want:       &plan.Webhook{Namespace: "ns", Service: "hook", Port: 9443}},
+			want:       &probes.Webhook{Namespace: "ns", Service: "hook", Port: 9443}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			crd := &unstructured.Unstructured{}
@@ -41,7 +41,7 @@ func TestConversionWebhook(t *testing.T) {
 			if err := crd.UnmarshalJSON(asJSON); err != nil {
 				t.Fatal(err)
 			}
-			slim, err := slimCRD(crd)
+			slim, err := trimCRD(crd)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func TestConversionWebhook(t *testing.T) {
 			if found || kept.GetName() != "a" {
 				t.Errorf("the cache keeps %v", kept.Object)
 			}
-			got, ok := conversionWebhook(kept.Object)
+			got, ok := readConversionWebhook(kept.Object)
 			if ok != (tc.want != nil) {
 				t.Fatalf("got %+v, %v", got, ok)
 			}

@@ -15,26 +15,27 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// shown is a panel with what its queries returned.
-type shown struct {
+// panelContent is a panel with the results of its queries.
+type panelContent struct {
 	panel *dashboard.Panel
-	// recorded is false if a query was changed since the data was recorded.
+	// recorded is false if a query was changed after the data was recorded.
 	recorded bool
-	none     string
-	look     look
-	series   []line
+	noData   string
+	style    valueStyle
+	series   []namedSeries
 }
 
-// line is one series with its name and the letter of its query.
-type line struct {
+// namedSeries is a series with the letter of its query and its name.
+type namedSeries struct {
 	Series
 	ref, name string
 }
 
-// content finds the answers to the queries that a panel has now.
-func content(panel *dashboard.Panel, answers map[string]Answer) shown {
+// newContent returns a panel with the recorded results of its queries. answers has the
+// results by the letter of the query.
+func newContent(panel *dashboard.Panel, answers map[string]Answer) panelContent {
 	defaults := panel.FieldConfig.Defaults
-	c := shown{panel: panel, recorded: true, none: ptr.Deref(defaults.NoValue, ""), look: look{
+	c := panelContent{panel: panel, recorded: true, noData: ptr.Deref(defaults.NoValue, ""), style: valueStyle{
 		unit: ptr.Deref(defaults.Unit, ""), decimals: defaults.Decimals, thresholds: defaults.Thresholds,
 		mappings: defaults.Mappings,
 	}}
@@ -48,28 +49,30 @@ func content(panel *dashboard.Panel, answers map[string]Answer) shown {
 			c.recorded = false
 		}
 		for _, s := range answers[ref].Series {
-			c.series = append(c.series, line{s, ref, named(ptr.Deref(q.LegendFormat, ""), s.Labels)})
+			c.series = append(c.series, namedSeries{Series: s, ref: ref,
+				name: expandLegend(ptr.Deref(q.LegendFormat, ""), s.Labels)})
 		}
 	}
 	return c
 }
 
-// showsNames is true for a stat that shows the names of series and not their values.
-func showsNames(panel *dashboard.Panel) bool {
+// isNameStat reports whether a panel shows the names of its series instead of their values.
+func isNameStat(panel *dashboard.Panel) bool {
 	options, ok := panel.Options.(*stat.Options)
 	return ok && options.TextMode == common.BigValueTextModeName
 }
 
-// grid is a table as it is shown: the titles and looks of its columns, and the
-// rows' cells. A row has no cell where it is nil.
+// grid is a table as it is drawn: the titles and styles of its columns, and the cells of its rows.
+// A cell without a value is nil.
 type grid struct {
 	titles []string
-	looks  []look
+	styles []valueStyle
 	rows   [][]any // string, float64 or nil
 }
 
-// organized are the fields of a table from the left, and their titles.
-func organized(panel *dashboard.Panel) (fields []string, titles map[string]string) {
+// readColumns returns the fields of a table from left to right, and the titles by field. The results are nil if no
+// transformation of the panel orders the fields.
+func readColumns(panel *dashboard.Panel) (fields []string, titles map[string]string) {
 	for _, t := range panel.Transformations {
 		options, _ := t.Options.(map[string]any)
 		order, _ := options["indexByName"].(map[string]int)
@@ -81,33 +84,33 @@ func organized(panel *dashboard.Panel) (fields []string, titles map[string]strin
 	return nil, nil
 }
 
-// gridOf merges the answers of a table's queries into rows, as Grafana does: what
-// has the same labels is one row.
-func gridOf(c shown) grid {
-	fields, titles := organized(c.panel)
+// toGrid merges the results of a table's queries into rows, as Grafana does: series without different values of the
+// same label are one row. A row has at most one value of each query.
+func toGrid(c panelContent) grid {
+	fields, titles := readColumns(c.panel)
 	var rows []map[string]any
 	for _, s := range c.series {
-		value := "Value"
+		valueField := "Value"
 		if len(c.panel.Targets) > 1 {
-			value = "Value #" + s.ref
+			valueField = "Value #" + s.ref
 		}
 		merged := false
 		for _, row := range rows {
-			if _, has := row[value]; !has && agree(row, s.Labels) {
+			if _, hasValue := row[valueField]; !hasValue && canMerge(row, s.Labels) {
 				merged = true
-				fill(row, s, value)
+				addValues(row, s, valueField)
 			}
 		}
 		if !merged {
 			row := map[string]any{}
-			fill(row, s, value)
+			addValues(row, s, valueField)
 			rows = append(rows, row)
 		}
 	}
 	g := grid{}
 	for _, field := range fields {
 		g.titles = append(g.titles, titles[field])
-		g.looks = append(g.looks, c.lookOf(titles[field]))
+		g.styles = append(g.styles, c.readColumnStyle(titles[field]))
 	}
 	for _, row := range rows {
 		cells := make([]any, len(fields))
@@ -119,41 +122,42 @@ func gridOf(c shown) grid {
 	return g
 }
 
-// agree is true if a row has no other value of any of the labels.
-func agree(row map[string]any, labels map[string]string) bool {
+// canMerge reports whether a row has no label with a value that differs from labels.
+func canMerge(row map[string]any, labels map[string]string) bool {
 	for name, value := range labels {
-		if has, ok := row[name]; ok && has != value {
+		if current, ok := row[name]; ok && current != value {
 			return false
 		}
 	}
 	return true
 }
 
-func fill(row map[string]any, s line, value string) {
+// addValues adds the labels of a series to a row, and its latest value in valueField.
+func addValues(row map[string]any, s namedSeries, valueField string) {
 	for name, text := range s.Labels {
 		row[name] = text
 	}
-	if v, ok := s.latest(); ok {
-		row[value] = v
+	if v, ok := s.findLatest(); ok {
+		row[valueField] = v
 	}
 }
 
-// lookOf is how the column with a title is shown.
-func (c shown) lookOf(title string) look {
-	out := look{unit: c.look.unit}
+// readColumnStyle returns the style of the column with a title: the unit of the panel, and the overrides of the column.
+func (c panelContent) readColumnStyle(title string) valueStyle {
+	out := valueStyle{unit: c.style.unit}
 	for _, o := range c.panel.FieldConfig.Overrides {
 		if name, ok := o.Matcher.Options.(*string); !ok || *name != title {
 			continue
 		}
 		for _, property := range o.Properties {
-			out.set(property)
+			out.setProperty(property)
 		}
 	}
 	return out
 }
 
-// set changes one property, if it is one of how values are shown.
-func (l *look) set(property dashboard.DynamicConfigValue) {
+// setProperty changes one property of the style. It ignores properties that are not a part of the style.
+func (l *valueStyle) setProperty(property dashboard.DynamicConfigValue) {
 	switch property.Id {
 	case "unit":
 		l.unit, _ = property.Value.(string)
@@ -168,18 +172,18 @@ func (l *look) set(property dashboard.DynamicConfigValue) {
 	}
 }
 
-// text is a cell and its class.
-func (g grid) text(row, column int) (string, string) {
+// formatCell returns the text of a cell and its CSS class.
+func (g grid) formatCell(row, column int) (string, string) {
 	switch v := g.rows[row][column].(type) {
 	case float64:
-		return g.looks[column].text(v), g.looks[column].colour(v)
+		return g.styles[column].format(v), g.styles[column].chooseClass(v)
 	case string:
 		return v, "plain"
 	}
 	return "", "plain"
 }
 
-// isStacked is true for lines that are drawn above each other.
+// isStacked reports whether the series of a panel are drawn above each other.
 func isStacked(panel *dashboard.Panel) bool {
 	custom, ok := panel.FieldConfig.Defaults.Custom.(*timeseries.FieldConfig)
 	return ok && custom.Stacking != nil && ptr.Deref(custom.Stacking.Mode, "") == common.StackingModeNormal

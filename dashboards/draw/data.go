@@ -9,25 +9,24 @@ import (
 	"fmt"
 )
 
-// Data is what the queries of a dashboard returned in a run, which the testbed
-// recorded.
+// Data has the results of a dashboard's queries that the testbed recorded in a run.
 type Data struct {
-	// Minutes is how long the run took that the panels show.
+	// Minutes is the length of the time range that the panels show.
 	Minutes float64 `json:"minutes"`
-	// Queries are by the title of their panel and their letter.
+	// Queries has the results by the title of the panel and the letter of the query.
 	Queries map[string]map[string]Answer `json:"queries"`
 }
 
-// Answer is what one query returned.
+// Answer is the result of one query.
 type Answer struct {
-	// Expr is the query as the dashboard had it. One that was changed since was not
-	// answered.
+	// Expr is the query at the time of the recording. If the dashboard has another query
+	// now, there is no result for it.
 	Expr   string   `json:"expr"`
 	Series []Series `json:"series,omitempty"`
 }
 
-// Series is one of an answer. An instant query has one value, another one a value
-// for each step, without one where there was none.
+// Series is one series of a result. An instant query has one value. A range query has a value for each
+// step; nil if the step has no value.
 type Series struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Values []*float64        `json:"values"`
@@ -36,8 +35,8 @@ type Series struct {
 //go:embed data/*.json
 var recorded embed.FS
 
-// Recorded returns what was recorded for the dashboard with a UID.
-func Recorded(uid string) (Data, error) {
+// LoadRecorded returns the recorded data of the dashboard with a UID.
+func LoadRecorded(uid string) (Data, error) {
 	var out Data
 	text, err := recorded.ReadFile("data/" + uid + ".json")
 	if err != nil {
@@ -49,8 +48,8 @@ func Recorded(uid string) (Data, error) {
 	return out, nil
 }
 
-// latest is the last value that there was.
-func (s Series) latest() (float64, bool) {
+// findLatest returns the last value of the series; false if it has none.
+func (s Series) findLatest() (float64, bool) {
 	for i := len(s.Values) - 1; i >= 0; i-- {
 		if v := s.Values[i]; v != nil {
 			return *v, true

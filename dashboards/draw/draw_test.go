@@ -18,11 +18,10 @@ import (
 	"github.com/bellwether-dev/bellwether/dashboards/draw"
 )
 
-// TestPictures holds the pictures of the documentation to the dashboards, and
-// reads them as XML.
+// TestPictures compares the pictures of the documentation with the dashboards, and parses them as XML.
 func TestPictures(t *testing.T) {
 	for _, d := range dashboards.All() {
-		data, err := draw.Recorded(*d.Uid)
+		data, err := draw.LoadRecorded(*d.Uid)
 		if err != nil {
 			t.Fatal(err)
 		}

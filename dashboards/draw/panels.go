@@ -15,41 +15,46 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// palette are the classes of lines, in their order.
+// palette are the CSS classes of lines, in the order in which they are used.
 var palette = []string{"l0", "l1", "l2", "l3", "l4", "l5"}
 
 const (
 	rowHeight = 19.0
-	// tickHeight is what a number at an axis needs.
+	// tickHeight is the height of a number at an axis.
 	tickHeight = 13.0
-	// small is how wide a letter of a small text is on average.
-	small = 6.0
+	// smallLetterWidth is the average width of a letter in small text.
+	smallLetterWidth = 6.0
 )
 
 // shorten cuts a small text to a width.
-func shorten(text string, width float64) string { return fit(text, width*perLetter/small) }
+func shorten(text string, width float64) string {
+	return truncate(text, width*letterWidth/smallLetterWidth)
+}
 
-func (p *picture) text(class, anchor string, x, y float64, text string) {
+// drawText draws a text with a CSS class at a position.
+func (p *picture) drawText(class, anchor string, x, y float64, text string) {
 	p.printf("<text class=\"%s\" x=\"%.0f\" y=\"%.0f\" text-anchor=\"%s\">%s</text>", class, x, y, anchor,
 		html.EscapeString(text))
 }
 
-// numbers draws a figure for each series, side by side.
-func (p *picture) numbers(b box, c shown) {
+// drawNumbers draws the latest value of each series next to each other, with the name of the series below the value. A
+// panel that shows names instead of values has only the names.
+func (p *picture) drawNumbers(b box, c panelContent) {
 	w := b.w / float64(len(c.series))
 	for i, s := range c.series {
-		value, ok := s.latest()
-		text, class := c.look.text(value), c.look.colour(value)
-		if showsNames(c.panel) {
+		value, ok := s.findLatest()
+		text, class := c.style.format(value), c.style.chooseClass(value)
+		if isNameStat(c.panel) {
 			text = s.name
 		} else if !ok {
-			text = c.none
+			text = c.noData
 		}
 		middle, y := b.x+w*(float64(i)+0.5), b.y+b.h/2+6
-		if s.name != "" && !showsNames(c.panel) {
-			p.text("col", "middle", middle, b.y+b.h-2, shorten(s.name, w-4))
+		if s.name != "" && !isNameStat(c.panel) {
+			p.drawText("col", "middle", middle, b.y+b.h-2, shorten(s.name, w-4))
 			y -= 6
 		}
+		// A letter is narrower than the size of its font divided by 1.7, so the text fits into the width.
 		size := math.Min(22, 1.7*(w-6)/float64(max(1, len([]rune(text)))))
 		p.printf("<text class=\"big %s\" x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\" "+
 			"style=\"font-size:%.0fpx\">%s</text>", class, middle, y, math.Max(9, size), html.EscapeString(text))
@@ -57,34 +62,35 @@ func (p *picture) numbers(b box, c shown) {
 	p.printf("\n")
 }
 
-// table draws as many rows as there is room for.
-func (p *picture) table(b box, c shown) {
-	g := gridOf(c)
-	widths := g.widths(b.w)
+// drawTable draws the rows of a table that fit into the box.
+func (p *picture) drawTable(b box, c panelContent) {
+	g := toGrid(c)
+	widths := g.computeWidths(b.w)
 	x := b.x
 	for i, title := range g.titles {
-		p.text("col", "start", x, b.y+6, shorten(title, widths[i]-4))
+		p.drawText("col", "start", x, b.y+6, shorten(title, widths[i]-4))
 		for row := range g.rows {
 			y := b.y + 8 + rowHeight*float64(row+1)
 			if y > b.y+b.h {
 				break
 			}
-			text, class := g.text(row, i)
-			p.text("cell "+class, "start", x, y-4, shorten(text, widths[i]-4))
+			text, class := g.formatCell(row, i)
+			p.drawText("cell "+class, "start", x, y-4, shorten(text, widths[i]-4))
 		}
 		x += widths[i]
 	}
 	p.printf("\n")
 }
 
-// widths shares a width among columns by their longest text.
-func (g grid) widths(width float64) []float64 {
+// computeWidths divides a width among the columns in proportion to their longest texts. A text counts at most 26
+// letters, so that a long text leaves space for the other columns.
+func (g grid) computeWidths(width float64) []float64 {
 	out := make([]float64, len(g.titles))
 	total := 0.0
 	for i, title := range g.titles {
 		longest := len([]rune(title))
 		for row := range g.rows {
-			text, _ := g.text(row, i)
+			text, _ := g.formatCell(row, i)
 			longest = max(longest, len([]rune(text)))
 		}
 		out[i] = math.Min(float64(longest), 26) + 2
@@ -96,11 +102,12 @@ func (g grid) widths(width float64) []float64 {
 	return out
 }
 
-// bars draws a bar for each series, against the highest value.
-func (p *picture) bars(b box, c shown) {
+// drawBars draws a line for each series that fits into the box: its name, a bar and its latest value. The bar of the
+// highest value has the full width.
+func (p *picture) drawBars(b box, c panelContent) {
 	highest := 0.0
 	for _, s := range c.series {
-		v, _ := s.latest()
+		v, _ := s.findLatest()
 		highest = math.Max(highest, v)
 	}
 	for i, s := range c.series {
@@ -108,20 +115,21 @@ func (p *picture) bars(b box, c shown) {
 		if y+18 > b.y+b.h {
 			break
 		}
-		v, _ := s.latest()
-		p.text("cell plain", "start", b.x, y+12, shorten(s.name, b.w*0.4))
-		p.printf("<rect class=\"%s\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"12\" rx=\"2\"/>", c.look.colour(v),
-			b.x+b.w*0.42, y+2, math.Max(2, b.w*0.38*v/math.Max(highest, 1e-9)))
-		p.text("cell plain", "end", b.x+b.w, y+12, c.look.text(v))
+		v, _ := s.findLatest()
+		p.drawText("cell plain", "start", b.x, y+12, shorten(s.name, b.w*0.4))
+		p.printf("<rect class=\"%s\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"12\" rx=\"2\"/>",
+			c.style.chooseClass(v), b.x+b.w*0.42, y+2, math.Max(2, b.w*0.38*v/math.Max(highest, 1e-9)))
+		p.drawText("cell plain", "end", b.x+b.w, y+12, c.style.format(v))
 	}
 	p.printf("\n")
 }
 
-// cells draws a row for each series, with the colour of each step.
-func (p *picture) cells(b box, c shown) {
-	labels := math.Min(240, b.w*0.4)
+// drawCells draws a row for each series that fits into the box, with a colour for each step, and the time axis below
+// the rows.
+func (p *picture) drawCells(b box, c panelContent) {
+	labelWidth := math.Min(240, b.w*0.4)
 	height := math.Min(rowHeight, (b.h-16)/float64(max(1, len(c.series))))
-	height = math.Max(height, 11)
+	height = math.Max(height, 11) // a lower row could not have a name
 	rows := 0
 	for _, s := range c.series {
 		y := b.y + height*float64(rows)
@@ -129,114 +137,115 @@ func (p *picture) cells(b box, c shown) {
 			break
 		}
 		rows++
-		p.text("cell plain", "start", b.x, y+height-4, shorten(s.name, labels-6))
-		p.states(box{b.x + labels, y, b.w - labels, height - 2}, s, c.look)
+		p.drawText("cell plain", "start", b.x, y+height-4, shorten(s.name, labelWidth-6))
+		p.drawStates(box{b.x + labelWidth, y, b.w - labelWidth, height - 2}, s, c.style)
 	}
-	p.times(box{b.x + labels, b.y, b.w - labels, height*float64(rows) + 14})
+	p.drawTimes(box{b.x + labelWidth, b.y, b.w - labelWidth, height*float64(rows) + 14})
 	p.printf("\n")
 }
 
-// states draws one row: neighbours of the same colour are one cell.
-func (p *picture) states(b box, s line, l look) {
+// drawStates draws one row. Adjacent steps with the same colour and text are one cell.
+func (p *picture) drawStates(b box, s namedSeries, style valueStyle) {
 	step := b.w / float64(max(1, len(s.Values)))
-	for from := 0; from < len(s.Values); {
-		to := from + 1
-		if s.Values[from] == nil {
-			from = to
+	for start := 0; start < len(s.Values); {
+		end := start + 1
+		if s.Values[start] == nil {
+			start = end
 			continue
 		}
-		text, class := l.text(*s.Values[from]), l.colour(*s.Values[from])
-		for to < len(s.Values) && s.Values[to] != nil && l.colour(*s.Values[to]) == class &&
-			l.text(*s.Values[to]) == text {
-			to++
+		text, class := style.format(*s.Values[start]), style.chooseClass(*s.Values[start])
+		for end < len(s.Values) && s.Values[end] != nil && style.chooseClass(*s.Values[end]) == class &&
+			style.format(*s.Values[end]) == text {
+			end++
 		}
-		x, w := b.x+step*float64(from), step*float64(to-from)
+		x, w := b.x+step*float64(start), step*float64(end-start)
 		p.printf("<rect class=\"state %s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>", class, x, b.y,
 			math.Max(w-0.5, 0.5), b.h)
-		if len(l.mappings) > 0 && w > small*float64(len(text))+4 {
-			p.text("on", "middle", x+w/2, b.y+b.h-4, text)
+		// The colour shows enough of a number, but a word is written into its cell.
+		if len(style.mappings) > 0 && w > smallLetterWidth*float64(len(text))+4 {
+			p.drawText("on", "middle", x+w/2, b.y+b.h-4, text)
 		}
-		from = to
+		start = end
 	}
 }
 
-// times writes how long ago the left end is, and that the right one is now.
-func (p *picture) times(b box) {
-	p.text("tick", "start", b.x, b.y+b.h, fmt.Sprintf("%.0f min ago", p.minutes))
-	p.text("tick", "end", b.x+b.w, b.y+b.h, "now")
+// drawTimes writes the age of the left end of a time axis, and "now" at the right end.
+func (p *picture) drawTimes(b box) {
+	p.drawText("tick", "start", b.x, b.y+b.h, fmt.Sprintf("%.0f min ago", p.minutes))
+	p.drawText("tick", "end", b.x+b.w, b.y+b.h, "now")
 }
 
 // scale is the range of an axis.
 type scale struct{ low, high float64 }
 
-// lines draws lines over time, stacked if the panel is, with the names of the first
-// few of them.
-func (p *picture) lines(b box, c shown) {
-	stacked := stacks(c)
-	legend := p.legend(b, c)
+// drawLines draws the series as lines over time, with a legend. If the panel is stacked, it draws areas instead.
+func (p *picture) drawLines(b box, c panelContent) {
+	stacked := stackValues(c)
+	legend := p.drawLegend(b, c)
 	plot := box{b.x, b.y + 2, b.w, b.h - 20 - legend}
 	parts := 4
 	if plot.h < 4*tickHeight {
 		parts = 2
 	}
-	s := scaleOf(c, stacked, parts)
+	s := computeScale(c, stacked, parts)
 	ticks, longest := make([]string, parts+1), 0
 	for i := range ticks {
-		ticks[i] = c.look.text(s.low + float64(i)/float64(parts)*(s.high-s.low))
+		ticks[i] = c.style.format(s.low + float64(i)/float64(parts)*(s.high-s.low))
 		longest = max(longest, len([]rune(ticks[i])))
 	}
-	left := small*float64(longest) + 8
-	plot.x, plot.w = plot.x+left, plot.w-left
+	labelWidth := smallLetterWidth*float64(longest) + 8
+	plot.x, plot.w = plot.x+labelWidth, plot.w-labelWidth
 	for i, tick := range ticks {
 		y := plot.y + plot.h*(1-float64(i)/float64(parts))
 		p.printf("<path class=\"grid\" d=\"M%.0f %.1fh%.0f\"/>", plot.x, y, plot.w)
-		p.text("tick", "end", plot.x-5, y+4, tick)
+		p.drawText("tick", "end", plot.x-5, y+4, tick)
 	}
 	for i, upper := range stacked {
 		class := palette[i%len(palette)]
 		if isStacked(c.panel) {
-			p.areas(plot.points(upper, s), plot.points(below(upper, c.series[i].Values), s), class)
+			p.drawAreas(plot.toPoints(upper, s), plot.toPoints(subtractHeights(upper, c.series[i].Values), s), class)
 			continue
 		}
-		for _, points := range plot.points(upper, s) {
-			p.line(points, class)
+		for _, points := range plot.toPoints(upper, s) {
+			p.drawLine(points, class)
 		}
 	}
-	p.times(box{plot.x, plot.y, plot.w, plot.h + 14})
+	p.drawTimes(box{plot.x, plot.y, plot.w, plot.h + 14})
 	p.printf("\n")
 }
 
-// line draws a piece of a line, which may be a single point.
-func (p *picture) line(points []point, class string) {
+// drawLine draws a part of a line without gaps. A single point is drawn as a circle.
+func (p *picture) drawLine(points []point, class string) {
 	if len(points) == 1 {
 		p.printf("<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"1\"/>", class, points[0].x, points[0].y)
 		return
 	}
-	p.printf("<polyline class=\"%s\" points=\"%s\"/>", class, listed(points))
+	p.printf("<polyline class=\"%s\" points=\"%s\"/>", class, formatPoints(points))
 }
 
-// areas fills what is between two lines with the same gaps.
-func (p *picture) areas(upper, lower [][]point, class string) {
+// drawAreas fills the areas between two lines that have the same gaps.
+func (p *picture) drawAreas(upper, lower [][]point, class string) {
 	for i := range upper {
 		if slices.Equal(upper[i], lower[i]) {
 			continue // zero all the time
 		}
 		back := slices.Clone(lower[i])
 		slices.Reverse(back)
-		p.printf("<polygon class=\"%s\" points=\"%s %s\"/>", class, listed(upper[i]), listed(back))
+		p.printf("<polygon class=\"%s\" points=\"%s %s\"/>", class, formatPoints(upper[i]), formatPoints(back))
 	}
 }
 
-func listed(points []point) string {
+// formatPoints returns points in the format of an SVG attribute.
+func formatPoints(points []point) string {
 	text := make([]string, len(points))
-	for i, at := range points {
-		text[i] = fmt.Sprintf("%.1f,%.1f", at.x, at.y)
+	for i, p := range points {
+		text[i] = fmt.Sprintf("%.1f,%.1f", p.x, p.y)
 	}
 	return strings.Join(text, " ")
 }
 
-// below is where an area of these heights begins.
-func below(upper, heights []*float64) []*float64 {
+// subtractHeights returns the lower edge of an area with these upper values and heights.
+func subtractHeights(upper, heights []*float64) []*float64 {
 	out := make([]*float64, len(upper))
 	for i, top := range upper {
 		if top != nil {
@@ -246,8 +255,8 @@ func below(upper, heights []*float64) []*float64 {
 	return out
 }
 
-// legend names lines below a panel and returns how high it is.
-func (p *picture) legend(b box, c shown) float64 {
+// drawLegend draws the names of the series below a panel, in at most two rows, and returns its height.
+func (p *picture) drawLegend(b box, c panelContent) float64 {
 	const height = 14.0
 	x, rows := b.x, 1.0
 	type entry struct {
@@ -261,14 +270,14 @@ func (p *picture) legend(b box, c shown) float64 {
 			continue
 		}
 		name := shorten(s.name, b.w-20)
-		w := 14 + small*float64(len([]rune(name))) + 10
+		w := 14 + smallLetterWidth*float64(len([]rune(name))) + 10
 		if x > b.x && x+w > b.x+b.w {
 			if rows == 2 {
 				break
 			}
 			x, rows = b.x, rows+1
 		}
-		entries = append(entries, entry{x, rows, palette[i%len(palette)], name})
+		entries = append(entries, entry{x: x, row: rows, class: palette[i%len(palette)], name: name})
 		x += w
 	}
 	if len(entries) == 0 {
@@ -277,35 +286,38 @@ func (p *picture) legend(b box, c shown) float64 {
 	for _, e := range entries {
 		y := b.y + b.h - height*(rows-e.row)
 		p.printf("<path class=\"%s\" d=\"M%.0f %.0fh10\"/>", e.class, e.x, y-4)
-		p.text("tick", "start", e.x+14, y, e.name)
+		p.drawText("tick", "start", e.x+14, y, e.name)
 	}
 	return height * rows
 }
 
-// stacks are the values of all lines, each above the ones before if they are stacked.
-func stacks(c shown) [][]*float64 {
+// stackValues returns the values of all series. If the panel is stacked, the values of the previous
+// series are added to each series.
+func stackValues(c panelContent) [][]*float64 {
 	out := make([][]*float64, len(c.series))
 	stacked := isStacked(c.panel)
-	var below []float64
+	var sums []float64
 	for i, s := range c.series {
 		out[i] = s.Values
 		if !stacked {
 			continue
 		}
 		out[i] = make([]*float64, len(s.Values))
-		below = append(below, make([]float64, max(0, len(s.Values)-len(below)))...)
+		sums = append(sums, make([]float64, max(0, len(s.Values)-len(sums)))...)
 		for j, v := range s.Values {
 			if v != nil {
-				below[j] += *v
-				out[i][j] = ptr.To(below[j])
+				sums[j] += *v
+				out[i][j] = ptr.To(sums[j])
 			}
 		}
 	}
 	return out
 }
 
-// scaleOf is the range of all values, within the panel's bounds.
-func scaleOf(c shown, values [][]*float64, parts int) scale {
+// computeScale returns the range of an axis for all values. It includes the minimum of the panel,
+// and 0 if the panel is stacked. Each of the parts of the axis has a round size: of bytes a round number of MiB, and
+// without decimals a whole number.
+func computeScale(c panelContent, values [][]*float64, parts int) scale {
 	s := scale{math.Inf(1), math.Inf(-1)}
 	for _, series := range values {
 		for _, v := range series {
@@ -323,33 +335,32 @@ func scaleOf(c shown, values [][]*float64, parts int) scale {
 			s.high = 1
 		}
 	}
-	unit, least := 1.0, 0.0
-	if c.look.unit == units.BytesIEC {
+	unit, minStep := 1.0, 0.0
+	if c.style.unit == units.BytesIEC {
 		unit = 1 << 20
 	}
-	if ptr.Deref(c.look.decimals, 1) == 0 {
-		least = 1
+	if ptr.Deref(c.style.decimals, 1) == 0 {
+		minStep = 1
 	}
-	s = scale{s.low / unit, s.high / unit}.rounded(parts, least)
+	s = scale{s.low / unit, s.high / unit}.roundOut(parts, minStep)
 	return scale{s.low * unit, s.high * unit}
 }
 
-// rounded widens a range so that its parts are round numbers, and not less than
-// some size.
-func (s scale) rounded(parts int, least float64) scale {
+// roundOut widens a range so that each of its parts has a round size, which is at least minStep.
+func (s scale) roundOut(parts int, minStep float64) scale {
 	size := math.Pow(10, math.Floor(math.Log10((s.high-s.low)/float64(parts))))
 	for _, factor := range []float64{1, 2, 2.5, 4, 5, 8, 10, 20} {
-		step := math.Max(size*factor, least)
+		step := math.Max(size*factor, minStep)
 		low := math.Floor(s.low/step+1e-9) * step
 		if high := low + float64(parts)*step; high >= s.high-1e-9*step {
-			return scale{short(low), short(high)}
+			return scale{roundDigits(low), roundDigits(high)}
 		}
 	}
 	return s
 }
 
-// short drops the digits that arithmetic of floats adds.
-func short(value float64) float64 {
+// roundDigits removes the digits that result from float arithmetic.
+func roundDigits(value float64) float64 {
 	out, err := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 9, 64), 64)
 	if err != nil {
 		return value
@@ -359,8 +370,8 @@ func short(value float64) float64 {
 
 type point struct{ x, y float64 }
 
-// points are those of one line, in pieces without gaps.
-func (b box) points(values []*float64, s scale) [][]point {
+// toPoints returns the points of one series, split into parts without gaps.
+func (b box) toPoints(values []*float64, s scale) [][]point {
 	var out [][]point
 	gap := true
 	for i, v := range values {
@@ -372,8 +383,8 @@ func (b box) points(values []*float64, s scale) [][]point {
 			out = append(out, nil)
 			gap = false
 		}
-		at := point{b.x + b.w*float64(i)/float64(max(1, len(values)-1)), b.y + b.h*(1-(*v-s.low)/(s.high-s.low))}
-		out[len(out)-1] = append(out[len(out)-1], at)
+		p := point{b.x + b.w*float64(i)/float64(max(1, len(values)-1)), b.y + b.h*(1-(*v-s.low)/(s.high-s.low))}
+		out[len(out)-1] = append(out[len(out)-1], p)
 	}
 	return out
 }

@@ -14,72 +14,75 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// look is how values of a panel or a column are shown.
-type look struct {
+// valueStyle is how the values of a panel or a column are shown.
+type valueStyle struct {
 	unit       string
 	decimals   *float64
 	thresholds *dashboard.ThresholdsConfig
 	mappings   []dashboard.ValueMapping
 }
 
-// text is a value as Grafana writes it, nearly.
-func (l look) text(value float64) string {
-	if mapped, ok := l.mapped(value); ok {
+// format returns a value as text, in almost the same form as Grafana.
+func (l valueStyle) format(value float64) string {
+	if mapped, ok := l.findMapping(value); ok {
 		return ptr.Deref(mapped.Text, "")
 	}
 	switch {
 	case l.unit == units.PercentUnit:
-		return l.digits(100*value) + " %"
+		return l.formatNumber(100*value) + " %"
 	case l.unit == units.Seconds || l.unit == units.DurationSeconds:
-		return l.duration(value)
+		return l.formatDuration(value)
 	case l.unit == units.BytesIEC:
-		return l.digits(value/(1<<20)) + " MiB"
+		return l.formatNumber(value/(1<<20)) + " MiB"
 	case strings.HasPrefix(l.unit, "suffix:"):
-		return l.digits(value) + strings.TrimPrefix(l.unit, "suffix:")
+		return l.formatNumber(value) + strings.TrimPrefix(l.unit, "suffix:")
 	case l.unit == units.OpsPerSecond:
-		return l.digits(value) + " ops/s"
+		return l.formatNumber(value) + " ops/s"
 	case l.unit == units.RequestsPerSecond:
-		return l.digits(value) + " req/s"
+		return l.formatNumber(value) + " req/s"
 	}
-	return l.digits(value)
+	return l.formatNumber(value)
 }
 
-func (l look) duration(seconds float64) string {
+// formatDuration returns a duration in its largest suitable unit, from milliseconds to days.
+func (l valueStyle) formatDuration(seconds float64) string {
 	size := math.Abs(seconds)
 	switch {
 	case size != 0 && size < 1:
-		return l.digits(1000*seconds) + " ms"
+		return l.formatNumber(1000*seconds) + " ms"
 	case size < 120:
-		return l.digits(seconds) + " s"
+		return l.formatNumber(seconds) + " s"
 	case size < 7200:
-		return l.digits(seconds/60) + " min"
+		return l.formatNumber(seconds/60) + " min"
 	case size < 172800:
-		return l.digits(seconds/3600) + " h"
+		return l.formatNumber(seconds/3600) + " h"
 	}
-	return l.digits(seconds/86400) + " d"
+	return l.formatNumber(seconds/86400) + " d"
 }
 
-// digits writes a number with the chosen decimals, or three digits that count.
-func (l look) digits(value float64) string {
+// formatNumber returns a number with the configured decimals, or with three significant digits.
+func (l valueStyle) formatNumber(value float64) string {
 	if l.decimals != nil {
-		return trim(strconv.FormatFloat(value, 'f', int(*l.decimals), 64))
+		return trimZeros(strconv.FormatFloat(value, 'f', int(*l.decimals), 64))
 	}
 	size := math.Abs(value)
 	if size >= 100 || size == 0 {
 		return strconv.FormatFloat(value, 'f', 0, 64)
 	}
 	decimals := max(0, 2-int(math.Floor(math.Log10(size))))
-	return trim(strconv.FormatFloat(value, 'f', min(decimals, 4), 64))
+	return trimZeros(strconv.FormatFloat(value, 'f', min(decimals, 4), 64))
 }
 
-func trim(number string) string {
+// trimZeros removes the zeros at the end of a decimal fraction.
+func trimZeros(number string) string {
 	if !strings.Contains(number, ".") {
 		return number
 	}
 	return strings.TrimSuffix(strings.TrimRight(number, "0"), ".")
 }
 
-func (l look) mapped(value float64) (dashboard.ValueMappingResult, bool) {
+// findMapping returns the mapping for a value; false if there is none.
+func (l valueStyle) findMapping(value float64) (dashboard.ValueMappingResult, bool) {
 	for _, m := range l.mappings {
 		if m.ValueMap == nil {
 			continue
@@ -91,13 +94,14 @@ func (l look) mapped(value float64) (dashboard.ValueMappingResult, bool) {
 	return dashboard.ValueMappingResult{}, false
 }
 
-// colour is the class of a value: that of its mapping, or else of its threshold.
-func (l look) colour(value float64) string {
-	if mapped, ok := l.mapped(value); ok {
-		return class(ptr.Deref(mapped.Color, ""))
+// chooseClass returns the CSS class for the colour of a value. The colour of a mapping has priority
+// over the colour of the highest threshold that the value reaches.
+func (l valueStyle) chooseClass(value float64) string {
+	if mapped, ok := l.findMapping(value); ok {
+		return toClass(ptr.Deref(mapped.Color, ""))
 	}
 	if l.thresholds == nil {
-		return class("")
+		return toClass("")
 	}
 	out := ""
 	for _, step := range l.thresholds.Steps {
@@ -105,11 +109,11 @@ func (l look) colour(value float64) string {
 			out = step.Color
 		}
 	}
-	return class(out)
+	return toClass(out)
 }
 
-// class is what style.html calls one of Grafana's colours.
-func class(colour string) string {
+// toClass returns the CSS class in style.html for a colour of Grafana.
+func toClass(colour string) string {
 	switch colour {
 	case "green", "orange", "red", "blue", "purple":
 		return colour
@@ -117,8 +121,8 @@ func class(colour string) string {
 	return "plain"
 }
 
-// named is a legend with the values of labels in it.
-func named(legend string, labels map[string]string) string {
+// expandLegend replaces the labels in a legend by their values, and removes labels that the series does not have.
+func expandLegend(legend string, labels map[string]string) string {
 	if legend == "" {
 		return ""
 	}
@@ -126,11 +130,11 @@ func named(legend string, labels map[string]string) string {
 		legend = strings.ReplaceAll(legend, fmt.Sprintf("{{%s}}", name), value)
 	}
 	for {
-		before, rest, ok := strings.Cut(legend, "{{")
+		prefix, reference, ok := strings.Cut(legend, "{{")
 		if !ok {
-			return strings.Join(strings.Fields(legend), " ")
+			return strings.Join(strings.Fields(legend), " ") // without the spaces around removed labels
 		}
-		_, after, _ := strings.Cut(rest, "}}")
-		legend = before + after // a label that the series does not have
+		_, suffix, _ := strings.Cut(reference, "}}")
+		legend = prefix + suffix
 	}
 }

@@ -15,54 +15,57 @@ import (
 	"github.com/bellwether-dev/bellwether/dashboards"
 )
 
-// columns of Grafana's grid.
+// columns is the number of columns of Grafana's grid.
 const columns = 24
 
-// cell of the grid.
+// cell is a cell of the grid.
 type cell struct{ x, y uint32 }
 
-// grid is what has been placed.
+// grid has the cells and the ids of the panels that are already placed.
 type grid struct {
-	taken  map[cell]string
-	ids    map[uint32]bool
-	bottom uint32
+	occupied map[cell]string
+	ids      map[uint32]bool
+	bottom   uint32
 }
 
-func (c *checker) layout() {
-	g := &grid{taken: map[cell]string{}, ids: map[uint32]bool{}}
+// checkLayout checks that panels do not overlap and that the grid has no empty cells.
+func (c *checker) checkLayout() {
+	g := &grid{occupied: map[cell]string{}, ids: map[uint32]bool{}}
 	for _, p := range c.d.Panels {
 		if p.RowPanel != nil {
-			c.place(g, ptr.Deref(p.RowPanel.Title, ""), p.RowPanel.Id, p.RowPanel.GridPos)
+			c.placePanel(g, ptr.Deref(p.RowPanel.Title, ""), p.RowPanel.Id, p.RowPanel.GridPos)
 		} else if p.Panel != nil {
-			c.place(g, titleOf(p.Panel), ptr.Deref(p.Panel.Id, 0), p.Panel.GridPos)
+			c.placePanel(g, readTitle(p.Panel), ptr.Deref(p.Panel.Id, 0), p.Panel.GridPos)
 		}
 	}
-	if holes := int(g.bottom)*columns - len(g.taken); holes > 0 {
-		c.find("", "%d cells of the grid are empty: widen panels until every line is full", holes)
+	if holes := int(g.bottom)*columns - len(g.occupied); holes > 0 {
+		c.addFinding("", "%d cells of the grid are empty: widen panels until every line is full", holes)
 	}
 }
 
-func (c *checker) place(g *grid, title string, id uint32, at *dashboard.GridPos) {
-	if at == nil || at.W == 0 || at.H == 0 || at.X+at.W > columns {
-		c.find(title, "it has to have a size, and to end within %d columns", columns)
+// placePanel adds the cells of a panel to the grid. It adds findings for a missing size, a panel that is too far to the
+// right, a duplicate id, and the first cell that another panel covers.
+func (c *checker) placePanel(g *grid, title string, id uint32, pos *dashboard.GridPos) {
+	if pos == nil || pos.W == 0 || pos.H == 0 || pos.X+pos.W > columns {
+		c.addFinding(title, "it must have a size, and must end within %d columns", columns)
 		return
 	}
 	if g.ids[id] {
-		c.find(title, "another panel has the id %d", id)
+		c.addFinding(title, "another panel has the id %d", id)
 	}
 	g.ids[id] = true
-	g.bottom = max(g.bottom, at.Y+at.H)
-	for one := range area(*at) {
-		if other, ok := g.taken[one]; ok {
-			c.find(title, "it covers %q", other)
+	g.bottom = max(g.bottom, pos.Y+pos.H)
+	for position := range listCells(*pos) {
+		if coveredTitle, ok := g.occupied[position]; ok {
+			c.addFinding(title, "it covers %q", coveredTitle)
 			return
 		}
-		g.taken[one] = title
+		g.occupied[position] = title
 	}
 }
 
-// area are the cells of a panel.
-func area(g dashboard.GridPos) func(func(cell) bool) {
+// listCells returns the cells of a panel.
+func listCells(g dashboard.GridPos) func(func(cell) bool) {
 	return func(yield func(cell) bool) {
 		for y := g.Y; y < g.Y+g.H; y++ {
 			for x := g.X; x < g.X+g.W; x++ {
@@ -74,24 +77,26 @@ func area(g dashboard.GridPos) func(func(cell) bool) {
 	}
 }
 
-func (c *checker) links() {
-	among := slices.IndexFunc(c.d.Links, func(l dashboard.DashboardLink) bool {
+// checkLinks checks that the dashboard links to the other dashboards and keeps variables and time, and checks the
+// links of its panels.
+func (c *checker) checkLinks() {
+	index := slices.IndexFunc(c.d.Links, func(l dashboard.DashboardLink) bool {
 		return l.Type == dashboard.DashboardLinkTypeDashboards && slices.Contains(l.Tags, dashboards.Tag) &&
 			l.IncludeVars && l.KeepTime
 	})
-	if among < 0 {
-		c.find("", "the link to the other dashboards is missing, which takes variables and time along")
+	if index < 0 {
+		c.addFinding("", "the link to the other dashboards is missing, which takes variables and time along")
 	}
-	for _, p := range panels(c.d) {
-		for _, l := range linksOf(p) {
-			c.link(titleOf(p), ptr.Deref(l.Url, ""))
-			c.takes(p, ptr.Deref(l.Url, ""))
+	for _, p := range listPanels(c.d) {
+		for _, l := range listLinks(p) {
+			c.checkLink(readTitle(p), ptr.Deref(l.Url, ""))
+			c.checkLinkSources(p, ptr.Deref(l.Url, ""))
 		}
 	}
 }
 
-// linksOf are the links of a panel's values, also of single columns.
-func linksOf(p *dashboard.Panel) []dashboard.DashboardLink {
+// listLinks returns the links of a panel's values, also the links of single columns.
+func listLinks(p *dashboard.Panel) []dashboard.DashboardLink {
 	if p.FieldConfig == nil {
 		return nil
 	}
@@ -106,30 +111,34 @@ func linksOf(p *dashboard.Panel) []dashboard.DashboardLink {
 	return out
 }
 
-// linked is what a link takes along: var-NAME=, and the variable NAME as a whole.
+// dashboardLink matches a link to a dashboard, with its UID and its parameters. passedVariable matches a variable that
+// a link passes: var-NAME=VALUE, or all values of the variable NAME.
 var (
-	toDashboard = regexp.MustCompile(`^/d/([^/?]+)\?(.*)$`)
-	passed      = regexp.MustCompile(`(?:var-([a-z]+)=|\$\{([a-z]+):queryparam\})`)
+	dashboardLink  = regexp.MustCompile(`^/d/([^/?]+)\?(.*)$`)
+	passedVariable = regexp.MustCompile(`(?:var-([a-z]+)=|\$\{([a-z]+):queryparam\})`)
 )
 
-func (c *checker) link(where, address string) {
-	m := toDashboard.FindStringSubmatch(address)
+// checkLink checks that a link leads to an existing dashboard with the variables that the link passes, and that it
+// passes the time range and the data source.
+func (c *checker) checkLink(where, address string) {
+	m := dashboardLink.FindStringSubmatch(address)
 	if m == nil {
-		c.find(where, "links lead to dashboards: %q does not begin with /d/UID?", address)
+		c.addFinding(where, "links lead to dashboards: %q does not begin with /d/UID?", address)
 		return
 	}
 	uid, _ := url.PathUnescape(m[1])
 	i := slices.IndexFunc(c.all, func(d dashboards.Dashboard) bool { return ptr.Deref(d.Uid, "") == uid })
 	if i < 0 {
-		c.find(where, "there is no dashboard %s", uid)
+		c.addFinding(where, "there is no dashboard %s", uid)
 		return
 	}
 	if !strings.Contains(m[2], "${__url_time_range}") || !strings.Contains(m[2], "${datasource:queryparam}") {
-		c.find(where, "the link has to keep the time and the data source")
+		c.addFinding(where, "the link must keep the time and the data source")
 	}
-	for _, p := range passed.FindAllStringSubmatch(m[2], -1) {
-		if name := p[1] + p[2]; variable(&c.all[i], name) == nil {
-			c.find(where, "%s has no variable %s", uid, name)
+	for _, p := range passedVariable.FindAllStringSubmatch(m[2], -1) {
+		// The pattern has a group for each form, and one of the groups is empty.
+		if name := p[1] + p[2]; findVariable(&c.all[i], name) == nil {
+			c.addFinding(where, "%s has no variable %s", uid, name)
 		}
 	}
 }

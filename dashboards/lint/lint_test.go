@@ -25,7 +25,7 @@ func TestDashboardsAreClean(t *testing.T) {
 	}
 }
 
-// subject is the dashboard that mutations break, and panels of it by their kind.
+// subject is the dashboard that mutations break, with its panels by their kind.
 type subject struct {
 	*dashboards.Dashboard
 	t *testing.T
@@ -71,7 +71,7 @@ func expr(text string) func(*prometheus.Dataquery) {
 
 const elsewhere = "elsewhere"
 
-// Mutations of a dashboard, and what the linter says of it: each rule has some.
+// Mutations of a dashboard, and the findings of the linter. Each rule has at least one mutation.
 var mutations = map[string]struct {
 	mutate func(subject)
 	rule   string
@@ -81,7 +81,7 @@ var mutations = map[string]struct {
 		"at most 40"},
 	"a UID twice":   {func(s subject) { s.Uid = ptr.To(dashboards.UIDCluster) }, "identity", "same UID"},
 	"no tag":        {func(s subject) { s.Tags = nil }, "identity", "tag"},
-	"another title": {func(s subject) { s.Title = ptr.To("Fleet") }, "identity", "has to begin with"},
+	"another title": {func(s subject) { s.Title = ptr.To("Fleet") }, "identity", "must begin with"},
 
 	"a panel without title": {func(s subject) { s.panel("table").Title = nil }, "title", "no title"},
 	"a title twice": {func(s subject) { s.panel("table").Title = s.panel("timeseries").Title }, "title",
@@ -195,7 +195,7 @@ var mutations = map[string]struct {
 	}, "thresholds", "without a bound"},
 	"a number over time": {func(s subject) {
 		s.query("stat", func(q *prometheus.Dataquery) { q.Instant, q.Range = nil, ptr.To(true) })
-	}, "instant", "has to be instant"},
+	}, "instant", "must be instant"},
 	"a line of now": {func(s subject) {
 		s.query("timeseries", func(q *prometheus.Dataquery) { q.Instant, q.Range = ptr.To(true), nil })
 	}, "instant", "about the range"},
@@ -240,7 +240,7 @@ var mutations = map[string]struct {
 		"needs a name"},
 }
 
-// renames are the titles of the first table's columns.
+// renames returns the titles of the first table's columns.
 func (s subject) renames() map[string]string {
 	s.t.Helper()
 	for _, t := range s.panel("table").Transformations {
@@ -257,7 +257,7 @@ func (s subject) link(url string) {
 }
 
 // TestEveryRuleBites breaks the fleet's dashboard in one way at a time. A rule
-// without a mutation would not be known to work.
+// without a mutation would not be tested.
 func TestEveryRuleBites(t *testing.T) {
 	tried := map[string]bool{}
 	for name, m := range mutations {
@@ -292,20 +292,20 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestQueries counts what a real Prometheus has to be asked.
+// TestQueries counts the queries for a real Prometheus.
 func TestQueries(t *testing.T) {
 	kinds := map[lint.Kind]int{}
 	for _, d := range dashboards.All() {
-		for _, q := range lint.Queries(d) {
+		for _, q := range lint.ListQueries(d) {
 			kinds[q.Kind]++
-			// What label_replace refers to is no variable.
+			// $1 in label_replace is not a variable.
 			expanded := strings.ReplaceAll(lint.Expand(q.Expr, nil), `"$1"`, "")
 			if q.Expr == "" || q.Where == "" || strings.Contains(expanded, "$") {
 				t.Errorf("%+v", q)
 			}
 		}
 	}
-	if kinds[lint.OfPanel] < 100 || kinds[lint.OfAnnotation] < 10 || kinds[lint.OfVariable] < 14 {
+	if kinds[lint.KindPanel] < 100 || kinds[lint.KindAnnotation] < 10 || kinds[lint.KindVariable] < 14 {
 		t.Errorf("queries by kind: %v", kinds)
 	}
 }

@@ -9,30 +9,31 @@ import (
 	"strings"
 )
 
-// selector is a use of a series in a query.
+// selector is a series in a query.
 type selector struct {
 	name string
-	// matchers is what is between its braces.
+	// matchers is the text between the braces.
 	matchers string
-	// function is what is applied to it directly, if it is a range.
+	// function is the function that is applied directly to the selector; empty if there is none.
 	function string
-	ranged   bool
+	// ranged is set if the selector has a range.
+	ranged bool
 }
 
-// Tokens of PromQL, as far as it takes to find selectors: strings, braces and
-// ranges as a whole, numbers with their units, and names.
+// token matches the tokens of PromQL that are necessary to find selectors: strings, whole braces, whole ranges, numbers
+// with their units, and names.
 var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'` +
 	`|\{(?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\}` +
 	`|\[[^\]]*\]|[0-9][0-9.a-z]*|[a-zA-Z_:][a-zA-Z0-9_:]*|\S`)
 
 var (
-	operators = []string{"and", "or", "unless", "bool", "offset", "atan2", "inf", "nan"}
+	keywords  = []string{"and", "or", "unless", "bool", "offset", "atan2", "inf", "nan"}
 	groupings = []string{"by", "without", "on", "ignoring", "group_left", "group_right"}
 	isName    = regexp.MustCompile(`^[a-zA-Z_:]`)
 )
 
-// selectors finds the series that a query reads. It takes a query to be valid.
-func selectors(expr string) []selector {
+// findSelectors returns the series that a query reads. The query must be valid.
+func findSelectors(expr string) []selector {
 	all := tokens(token.FindAllString(expr, -1))
 	var out []selector
 	for i := 0; i < len(all); i++ {
@@ -40,48 +41,51 @@ func selectors(expr string) []selector {
 		case slices.Contains(groupings, all[i]):
 			i = all.skipLabels(i)
 		case all.isSeries(i):
-			out = append(out, all.selector(i))
+			out = append(out, all.readSelector(i))
 		}
 	}
 	return out
 }
 
-// tokens of a query.
+// tokens are the tokens of a query.
 type tokens []string
 
-// at is a token, or nothing before the first and after the last.
-func (ts tokens) at(i int) string {
+// get returns token i; empty if i is before the first or after the last token.
+func (ts tokens) get(i int) string {
 	if i < 0 || i >= len(ts) {
 		return ""
 	}
 	return ts[i]
 }
 
-// isSeries tells a series from functions, aggregations, operators and all the rest.
+// isSeries reports whether token i is the name of a series, and not of a function, an aggregation or an operator. The
+// labels of groupings must be skipped before.
 func (ts tokens) isSeries(i int) bool {
-	name, next := ts[i], ts.at(i+1)
-	applied := next == "(" || (isAggregation(name) && slices.Contains(groupings, next))
-	return isName.MatchString(name) && !slices.Contains(operators, name) && !applied
+	name, next := ts[i], ts.get(i+1)
+	isCall := next == "(" || (isAggregation(name) && slices.Contains(groupings, next))
+	return isName.MatchString(name) && !slices.Contains(keywords, name) && !isCall
 }
 
-// selector is that of the series whose name is at i.
-func (ts tokens) selector(i int) selector {
+// readSelector returns the selector of the series whose name is token i.
+func (ts tokens) readSelector(i int) selector {
 	s := selector{name: ts[i]}
-	next := ts.at(i + 1)
+	next := ts.get(i + 1)
 	if strings.HasPrefix(next, "{") {
 		s.matchers = strings.Trim(next, "{}")
-		next = ts.at(i + 2)
+		next = ts.get(i + 2)
 	}
 	s.ranged = strings.HasPrefix(next, "[")
-	if function := ts.at(i - 2); ts.at(i-1) == "(" && isName.MatchString(function) {
+	// The token before the opening parenthesis can also be an operator, which is not a name.
+	if function := ts.get(i - 2); ts.get(i-1) == "(" && isName.MatchString(function) {
 		s.function = function
 	}
 	return s
 }
 
-// skipLabels returns the index of the last token of a grouping.
+// skipLabels returns the index of the last token of the grouping that begins at token i; i if the grouping has no
+// parentheses.
 func (ts tokens) skipLabels(i int) int {
-	if ts.at(i+1) != "(" {
+	if ts.get(i+1) != "(" {
 		return i
 	}
 	for i < len(ts) && ts[i] != ")" {

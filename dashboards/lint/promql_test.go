@@ -31,7 +31,7 @@ func TestSelectors(t *testing.T) {
 			[]selector{{name: "a", function: "label_replace"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, selectors(test.expr), cmp.AllowUnexported(selector{})); diff != "" {
+			if diff := cmp.Diff(test.want, findSelectors(test.expr), cmp.AllowUnexported(selector{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

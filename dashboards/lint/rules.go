@@ -17,167 +17,177 @@ import (
 	"github.com/bellwether-dev/bellwether/dashboards"
 )
 
-// maxUID is Grafana's.
+// maxUID is Grafana's limit for the length of a UID.
 const maxUID = 40
 
-func (c *checker) identity() {
+// checkIdentity checks the UID, the title and the tags of the dashboard.
+func (c *checker) checkIdentity() {
 	uid, title := ptr.Deref(c.d.Uid, ""), ptr.Deref(c.d.Title, "")
 	if !strings.HasPrefix(uid, "bellwether-") || len(uid) > maxUID {
-		c.find("", "the UID %q has to begin with bellwether- and have at most %d characters", uid, maxUID)
+		c.addFinding("", "the UID %q must begin with bellwether- and have at most %d characters", uid, maxUID)
 	}
-	same := 0
+	count := 0
 	for i := range c.all {
 		if ptr.Deref(c.all[i].Uid, "") == uid {
-			same++
+			count++
 		}
 	}
-	if same > 1 {
-		c.find("", "another dashboard has the same UID: choose a different one")
+	if count > 1 {
+		c.addFinding("", "another dashboard has the same UID: choose a different one")
 	}
 	if !strings.HasPrefix(title, "Bellwether / ") {
-		c.find("", "the title %q has to begin with \"Bellwether / \", so that they are listed together", title)
+		c.addFinding("", "the title %q must begin with \"Bellwether / \", so that they are listed together", title)
 	}
 	if !slices.Contains(c.d.Tags, dashboards.Tag) {
-		c.find("", "the tag %q is missing: links between the dashboards go by it", dashboards.Tag)
+		c.addFinding("", "the tag %q is missing: links between the dashboards go by it", dashboards.Tag)
 	}
 }
 
-func (c *checker) titles() {
-	seen := map[string]bool{}
-	for _, p := range panels(c.d) {
-		title := titleOf(p)
+// checkTitles checks that panels and rows have titles, and that the titles of panels are unique.
+func (c *checker) checkTitles() {
+	hasTitle := map[string]bool{}
+	for _, p := range listPanels(c.d) {
+		title := readTitle(p)
 		switch {
 		case strings.TrimSpace(title) == "":
-			c.find("", "panel %d has no title", ptr.Deref(p.Id, 0))
-		case seen[title]:
-			c.find(title, "another panel has the same title")
+			c.addFinding("", "panel %d has no title", ptr.Deref(p.Id, 0))
+		case hasTitle[title]:
+			c.addFinding(title, "another panel has the same title")
 		}
-		seen[title] = true
+		hasTitle[title] = true
 	}
 	for _, p := range c.d.Panels {
 		if p.RowPanel != nil && ptr.Deref(p.RowPanel.Title, "") == "" {
-			c.find("", "row %d has no title", p.RowPanel.Id)
+			c.addFinding("", "row %d has no title", p.RowPanel.Id)
 		}
 	}
 }
 
-// twoSentences is what a description is at least.
+// twoSentences matches a description of at least two sentences.
 var twoSentences = regexp.MustCompile(`(?s)^\S.{15,}?[.;:?!] .{10,}[.]$`)
 
-func (c *checker) descriptions() {
+// checkDescriptions checks that the dashboard and its panels have descriptions of two sentences.
+func (c *checker) checkDescriptions() {
 	if !twoSentences.MatchString(ptr.Deref(c.d.Description, "")) {
-		c.find("", "the description has to say what it shows and when to look at it, in two sentences")
+		c.addFinding("", "the description must say what it shows and when to look at it, in two sentences")
 	}
-	for _, p := range panels(c.d) {
+	for _, p := range listPanels(c.d) {
 		if !twoSentences.MatchString(ptr.Deref(p.Description, "")) {
-			c.find(titleOf(p), "the description has to say what it shows and, in a sentence of its own, what to do "+
-				"about it")
+			c.addFinding(readTitle(p),
+				"the description must say what it shows and, in a sentence of its own, what to do "+
+					"about it")
 		}
 	}
 }
 
-func (c *checker) units() {
-	for _, p := range panels(c.d) {
+func (c *checker) checkUnits() {
+	for _, p := range listPanels(c.d) {
 		if p.FieldConfig == nil || ptr.Deref(p.FieldConfig.Defaults.Unit, "") == "" {
-			c.find(titleOf(p), "there is no unit; for a plain number it is \"short\"")
+			c.addFinding(readTitle(p), "there is no unit; for a plain number it is \"short\"")
 		}
 	}
 }
 
 const sourceVariable = "${datasource}"
 
-func (c *checker) datasources() {
-	if v := variable(c.d, "datasource"); v == nil || v.Type != dashboard.VariableTypeDatasource ||
+// checkDatasources checks that all queries use the variable for the data source.
+func (c *checker) checkDatasources() {
+	if v := findVariable(c.d, "datasource"); v == nil || v.Type != dashboard.VariableTypeDatasource ||
 		ptr.Deref(v.Query.String, "") != "prometheus" {
-		c.find("", "there has to be a variable datasource, of type datasource, for prometheus")
+		c.addFinding("", "there must be a variable datasource, of type datasource, for prometheus")
 	}
-	for _, p := range panels(c.d) {
-		c.source(titleOf(p), p.Datasource)
+	for _, p := range listPanels(c.d) {
+		c.checkSource(readTitle(p), p.Datasource)
 		for _, t := range p.Targets {
-			q, _ := query(t) // what is no query for Prometheus has no source either
-			c.source(titleOf(p), q.Datasource)
+			q, _ := toQuery(t) // a target of another kind has no data source, which is a finding
+			c.checkSource(readTitle(p), q.Datasource)
 		}
 	}
 	for _, a := range c.d.Annotations.List {
-		c.source(a.Name, a.Datasource)
+		c.checkSource(a.Name, a.Datasource)
 	}
 	for _, v := range c.d.Templating.List {
 		if v.Type == dashboard.VariableTypeQuery {
-			c.source("$"+v.Name, v.Datasource)
+			c.checkSource("$"+v.Name, v.Datasource)
 		}
 	}
 }
 
-func (c *checker) source(where string, ref *common.DataSourceRef) {
+func (c *checker) checkSource(where string, ref *common.DataSourceRef) {
 	if ref == nil || ptr.Deref(ref.Uid, "") != sourceVariable {
-		c.find(where, "the data source has to be %s", sourceVariable)
+		c.addFinding(where, "the data source must be %s", sourceVariable)
 	}
 }
 
-func (c *checker) variables() {
-	if variable(c.d, "cluster") == nil {
-		c.find("", "the variable cluster is missing")
+// checkVariables checks that all variables exist and are used, and that queries match several values with =~.
+func (c *checker) checkVariables() {
+	if findVariable(c.d, "cluster") == nil {
+		c.addFinding("", "the variable cluster is missing")
 	}
 	used := map[string]bool{"datasource": true}
 	for _, q := range c.queries {
-		for _, name := range uses(q.Expr) {
-			used[name] = used[name] || q.Kind != OfVariable
-			c.use(q, name)
+		for _, name := range listVariables(q.Expr) {
+			// Only a use in a panel or an annotation counts, not a use in the query of another variable.
+			used[name] = used[name] || q.Kind != KindVariable
+			c.checkUse(q, name)
 		}
 	}
 	for _, v := range c.d.Templating.List {
 		if !used[v.Name] {
-			c.find("$"+v.Name, "no query uses this variable")
+			c.addFinding("$"+v.Name, "no query uses this variable")
 		}
 		if ptr.Deref(v.IncludeAll, false) && ptr.Deref(v.AllValue, "") != ".*" {
-			c.find("$"+v.Name, "all values have to be \".*\": a list of thousands is no query")
+			c.addFinding("$"+v.Name, "the value for all values must be \".*\": a list of thousands of names is too "+
+				"long for a query")
 		}
 	}
 }
 
-// use looks at one use of a variable.
-func (c *checker) use(q Query, name string) {
-	v := variable(c.d, name)
+// checkUse checks one use of a variable in a query.
+func (c *checker) checkUse(q Query, name string) {
+	v := findVariable(c.d, name)
 	if v == nil {
-		c.find(q.Where, "there is no variable %s", name)
+		c.addFinding(q.Where, "there is no variable %s", name)
 	} else if ptr.Deref(v.Multi, false) && !regexp.MustCompile(`[=!]~"\$`+name+`\b`).MatchString(q.Expr) {
-		c.find(q.Where, "%s can be several values: match it with =~", name)
+		c.addFinding(q.Where, "%s can be several values: match it with =~", name)
 	}
 }
 
-func (c *checker) legends() {
-	named := []string{"timeseries", "state-timeline", "status-history", "bargauge"}
-	for _, p := range panels(c.d) {
+func (c *checker) checkLegends() {
+	panelTypes := []string{"timeseries", "state-timeline", "status-history", "bargauge"}
+	for _, p := range listPanels(c.d) {
 		for _, t := range p.Targets {
-			if q, ok := query(t); ok && slices.Contains(named, p.Type) && ptr.Deref(q.LegendFormat, "") == "" {
-				c.find(titleOf(p), "query %s has no legend", ptr.Deref(q.RefId, ""))
+			if q, ok := toQuery(t); ok && slices.Contains(panelTypes, p.Type) && ptr.Deref(q.LegendFormat, "") == "" {
+				c.addFinding(readTitle(p), "query %s has no legend", ptr.Deref(q.RefId, ""))
 			}
 		}
 	}
 }
 
-func (c *checker) noData() {
-	for _, p := range panels(c.d) {
+func (c *checker) checkNoData() {
+	for _, p := range listPanels(c.d) {
 		if p.FieldConfig == nil || ptr.Deref(p.FieldConfig.Defaults.NoValue, "") == "" {
-			c.find(titleOf(p), "say what it means that there is no data")
+			c.addFinding(readTitle(p), "say what it means that there is no data")
 		}
 	}
 }
 
-func (c *checker) nulls() {
-	for _, p := range panels(c.d) {
+// checkNulls checks that lines have gaps where measurements are missing.
+func (c *checker) checkNulls() {
+	for _, p := range listPanels(c.d) {
 		if p.Type != "timeseries" || p.FieldConfig == nil {
 			continue
 		}
 		custom, ok := p.FieldConfig.Defaults.Custom.(*timeseries.FieldConfig)
 		if !ok || custom.SpanNulls == nil || custom.SpanNulls.Bool == nil || *custom.SpanNulls.Bool {
-			c.find(titleOf(p), "lines must not be drawn over gaps")
+			c.addFinding(readTitle(p), "lines must not be drawn over gaps")
 		}
 	}
 }
 
-func (c *checker) thresholds() {
-	for _, p := range panels(c.d) {
+// checkThresholds checks that thresholds are in order, and that only the first has no bound.
+func (c *checker) checkThresholds() {
+	for _, p := range listPanels(c.d) {
 		if p.FieldConfig == nil || p.FieldConfig.Defaults.Thresholds == nil {
 			continue
 		}
@@ -185,42 +195,46 @@ func (c *checker) thresholds() {
 		bounds := make([]float64, 0, len(steps))
 		for i, s := range steps {
 			if (s.Value == nil) != (i == 0) {
-				c.find(titleOf(p), "the first threshold, and only that, is without a bound")
+				c.addFinding(readTitle(p), "the first threshold, and only that, is without a bound")
 			}
+			// The first threshold has no bound, which is lower than every number.
 			bounds = append(bounds, ptr.Deref(s.Value, ptr.Deref(steps[0].Value, -1e308)))
 		}
 		if !slices.IsSorted(bounds) {
-			c.find(titleOf(p), "thresholds have to be in order")
+			c.addFinding(readTitle(p), "thresholds must be in order")
 		}
 	}
 }
 
-func (c *checker) instants() {
-	now := []string{"stat", "table", "bargauge"}
-	for _, p := range panels(c.d) {
+// checkInstants checks that panels with current values have instant queries, and all other panels range queries.
+func (c *checker) checkInstants() {
+	instantTypes := []string{"stat", "table", "bargauge"}
+	for _, p := range listPanels(c.d) {
 		for _, t := range p.Targets {
-			q, _ := query(t)
-			wants, instant, ranged := slices.Contains(now, p.Type), ptr.Deref(q.Instant, false),
+			q, _ := toQuery(t)
+			needsInstant, isInstant, isRange := slices.Contains(instantTypes, p.Type), ptr.Deref(q.Instant, false),
 				ptr.Deref(q.Range, false)
 			switch {
-			case wants && (!instant || ranged):
-				c.find(titleOf(p), "query %s has to be instant: it would show what was, if there is nothing now",
+			case needsInstant && (!isInstant || isRange):
+				c.addFinding(readTitle(p),
+					"query %s must be instant: a range query also shows the last value of series that have ended",
 					ptr.Deref(q.RefId, ""))
-			case !wants && (instant || !ranged):
-				c.find(titleOf(p), "query %s has to be about the range", ptr.Deref(q.RefId, ""))
+			case !needsInstant && (isInstant || !isRange):
+				c.addFinding(readTitle(p), "query %s must be a range query, about the range of the dashboard",
+					ptr.Deref(q.RefId, ""))
 			}
 			if (p.Type == "table") != (ptr.Deref(q.Format, "") == prometheus.PromQueryFormatTable) {
-				c.find(titleOf(p), "query %s has to be in the format table if its panel is one, and only then",
+				c.addFinding(readTitle(p), "query %s must be in the format table if its panel is one, and only then",
 					ptr.Deref(q.RefId, ""))
 			}
 		}
 	}
 }
 
-func (c *checker) annotations() {
+func (c *checker) checkAnnotations() {
 	for _, a := range c.d.Annotations.List {
 		if a.Name == "" || ptr.Deref(a.TextFormat, "") == "" || ptr.Deref(a.Expr, "") == "" || a.IconColor == "" {
-			c.find(a.Name, "an annotation needs a name, a query, a text and a colour")
+			c.addFinding(a.Name, "an annotation needs a name, a query, a text and a colour")
 		}
 	}
 }

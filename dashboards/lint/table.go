@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// renames are the titles of a table's columns, by their fields.
-func renames(p *dashboard.Panel) map[string]string {
+// readColumnTitles returns the titles of a table's columns by their fields; nil if there are none.
+func readColumnTitles(p *dashboard.Panel) map[string]string {
 	for _, t := range p.Transformations {
 		if options, ok := t.Options.(map[string]any); ok && t.Id == "organize" {
 			titles, _ := options["renameByName"].(map[string]string)
@@ -26,11 +26,11 @@ func renames(p *dashboard.Panel) map[string]string {
 
 var grouping = regexp.MustCompile(`\b(?:by|group_left|group_right) \(([^)]*)\)`)
 
-// grouped are all labels that a panel's queries group by.
-func grouped(p *dashboard.Panel) []string {
+// listGroupLabels returns all labels by which the queries of a panel group.
+func listGroupLabels(p *dashboard.Panel) []string {
 	var out []string
 	for _, t := range p.Targets {
-		q, _ := query(t)
+		q, _ := toQuery(t)
 		for _, m := range grouping.FindAllStringSubmatch(q.Expr, -1) {
 			out = append(out, strings.Split(strings.ReplaceAll(m[1], " ", ""), ",")...)
 		}
@@ -38,53 +38,55 @@ func grouped(p *dashboard.Panel) []string {
 	return out
 }
 
-func (c *checker) tableColumns() {
-	for _, p := range panels(c.d) {
+// checkTableColumns checks that each column of a table has a title, and that a query returns its values: as the value
+// of the query, or as a label by which the query groups.
+func (c *checker) checkTableColumns() {
+	for _, p := range listPanels(c.d) {
 		if p.Type != "table" {
 			continue
 		}
-		titles, labels := renames(p), grouped(p)
+		titles, labels := readColumnTitles(p), listGroupLabels(p)
 		if len(titles) == 0 {
-			c.find(titleOf(p), "its columns have no titles")
+			c.addFinding(readTitle(p), "its columns have no titles")
 		}
 		for _, column := range slices.Sorted(maps.Keys(titles)) {
-			if !slices.Contains(valueFields(p), column) && !slices.Contains(labels, column) {
-				c.find(titleOf(p), "no query returns what the column %q (%s) shows", titles[column], column)
+			if !slices.Contains(listValueFields(p), column) && !slices.Contains(labels, column) {
+				c.addFinding(readTitle(p), "no query returns what the column %q (%s) shows", titles[column], column)
 			}
 			if titles[column] == "" {
-				c.find(titleOf(p), "the column %s has no title", column)
+				c.addFinding(readTitle(p), "the column %s has no title", column)
 			}
 		}
 	}
 }
 
-// valueFields are what Grafana calls the values of a table's queries.
-func valueFields(p *dashboard.Panel) []string {
+// listValueFields returns Grafana's names for the values of a table's queries.
+func listValueFields(p *dashboard.Panel) []string {
 	if len(p.Targets) == 1 {
 		return []string{"Value"}
 	}
 	var out []string
 	for _, t := range p.Targets {
-		q, _ := query(t)
+		q, _ := toQuery(t)
 		out = append(out, "Value #"+ptr.Deref(q.RefId, ""))
 	}
 	return out
 }
 
-// taken is what a link takes from where it was clicked: another column of the
+// linkSource matches a value that a link takes from the place of the click: another column of the
 // row, or a label of the series.
-var taken = regexp.MustCompile(`\$\{__(data\.fields|field\.labels)\.([^}]*)\}`)
+var linkSource = regexp.MustCompile(`\$\{__(data\.fields|field\.labels)\.([^}]*)\}`)
 
-// takes looks whether there is what a link takes.
-func (c *checker) takes(p *dashboard.Panel, address string) {
-	titles := slices.Collect(maps.Values(renames(p)))
-	labels := grouped(p)
-	for _, m := range taken.FindAllStringSubmatch(address, -1) {
+// checkLinkSources checks that the columns and labels that a link uses exist.
+func (c *checker) checkLinkSources(p *dashboard.Panel, address string) {
+	titles := slices.Collect(maps.Values(readColumnTitles(p)))
+	labels := listGroupLabels(p)
+	for _, m := range linkSource.FindAllStringSubmatch(address, -1) {
 		if m[1] == "data.fields" && !slices.Contains(titles, m[2]) {
-			c.find(titleOf(p), "a link takes the column %q, which the table does not have", m[2])
+			c.addFinding(readTitle(p), "a link takes the column %q, which the table does not have", m[2])
 		}
 		if m[1] == "field.labels" && !slices.Contains(labels, m[2]) {
-			c.find(titleOf(p), "a link takes the label %s, by which no query groups", m[2])
+			c.addFinding(readTitle(p), "a link takes the label %s, by which no query groups", m[2])
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/bellwether-dev/bellwether/dashboards"
 )
 
-// ofClusters are the panels that read series which clusters do not send, in a fleet whose clusters have a Prometheus of
-// their own. Each shows what its cluster's Prometheus has; the guide says so.
+// ofClusters has the panels that read series which clusters do not send to the hub, if each cluster has its own
+// Prometheus. These panels have data only in the cluster's Prometheus, as the guide describes.
 var ofClusters = []string{
 	"Bellwether / Catalog: CatalogSources that are not ready",
 	"Bellwether / Catalog: Clusters without catalog",
@@ -41,14 +41,14 @@ var ofClusters = []string{
 	"Bellwether / Rollout: Finished installations and upgrades",
 }
 
-// TestDashboardsReadWhatTravels looks for panels that would be empty in the Prometheus of a hub to which clusters send.
-// The dashboard of controller internals is for raw metrics alone.
+// TestDashboardsReadWhatTravels finds panels that would be empty in the Prometheus of a hub to which clusters send
+// series. It ignores the dashboard of controller internals, which needs the raw metrics.
 func TestDashboardsReadWhatTravels(t *testing.T) {
 	raw := map[string]bool{}
 	for _, s := range series.Exported() {
 		raw[s.Name] = true
 	}
-	for _, name := range slices.Concat(ofOperators, ofProbes) {
+	for _, name := range slices.Concat(operatorSeries, probeSeries) {
 		raw[name] = true
 	}
 	for _, name := range series.Travelling() {
@@ -59,8 +59,8 @@ func TestDashboardsReadWhatTravels(t *testing.T) {
 		if *d.Uid == dashboards.UIDInternals {
 			continue
 		}
-		for _, q := range Queries(d) {
-			for _, s := range selectors(q.Expr) {
+		for _, q := range ListQueries(d) {
+			for _, s := range findSelectors(q.Expr) {
 				if raw[s.name] {
 					found[*d.Title+": "+q.Where] = true
 				}

@@ -10,8 +10,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// The findings that need a decision, and with which an operator is taken over if a person accepts them. Each can stay
-// as it is on the cluster while the operator is taken over, and none leads to a state that Bellwether cannot leave.
+// The findings that need a decision, and that a person can accept. An accepted finding stays as it is on the cluster
+// while the operator is taken over. None leads to a state that Bellwether cannot leave.
 const (
 	CSVEdited           v1alpha1.AcceptedFinding = "CSVEdited"
 	ChannelNotInCatalog v1alpha1.AcceptedFinding = "ChannelNotInCatalog"
@@ -22,16 +22,17 @@ const (
 	SharedNamespace     v1alpha1.AcceptedFinding = "SharedNamespace"
 )
 
-// Acceptable returns the reasons of all findings that can be accepted, sorted: those that spec.adopt.accept may have.
-func Acceptable() []v1alpha1.AcceptedFinding {
+// ListAcceptable returns the reasons of all findings that a person can accept, sorted: the values for
+// spec.adopt.accept.
+func ListAcceptable() []v1alpha1.AcceptedFinding {
 	return []v1alpha1.AcceptedFinding{CSVEdited, ChannelNotInCatalog, Dependency, GitOps, PlanPending, ScaledToZero,
 		SharedNamespace}
 }
 
-// Blocking returns the findings of a verdict that keep the operator from being taken over, the most severe first:
-// conflicts, what needs a decision and is not accepted, and what is not known. Where there are none, and it is not
-// managed already, it may be taken over.
-func Blocking(v Verdict, accept []v1alpha1.AcceptedFinding) []Finding {
+// ListBlocking returns the findings of a verdict that prevent the take-over of the operator, the most severe first:
+// conflicts, unaccepted decisions, and unknowns. If there are none, and the operator is not managed already, it may
+// be taken over.
+func ListBlocking(v Verdict, accept []v1alpha1.AcceptedFinding) []Finding {
 	return slices.DeleteFunc(slices.Clone(v.Findings), func(f Finding) bool {
 		switch f.Class {
 		case Eligible, Managed:
@@ -44,12 +45,12 @@ func Blocking(v Verdict, accept []v1alpha1.AcceptedFinding) []Finding {
 	})
 }
 
-// IsAcceptable tells whether a person can accept a finding.
+// IsAcceptable reports whether a person can accept a finding.
 func (f Finding) IsAcceptable() bool {
-	return f.Class == NeedsDecision && slices.Contains(Acceptable(), v1alpha1.AcceptedFinding(f.Reason))
+	return f.Class == NeedsDecision && slices.Contains(ListAcceptable(), v1alpha1.AcceptedFinding(f.Reason))
 }
 
-// accepting is the choice to take an operator over with a finding; then says what follows, as a clause.
-func accepting(reason v1alpha1.AcceptedFinding, then string) string {
+// accept returns the choice to take an operator over with a finding. then is the consequence, as a clause.
+func accept(reason v1alpha1.AcceptedFinding, then string) string {
 	return fmt.Sprintf("Add %s to spec.adopt.accept of the ManagedOperator: %s", reason, then)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/adoption"
 )
 
-// TestBlocking: what is accepted does not block, and only what is acceptable can be accepted.
+// TestBlocking checks that accepted findings do not block, and that only acceptable findings can be accepted.
 func TestBlocking(t *testing.T) {
 	t.Parallel()
 	finding := func(class adoption.Class, reason string) adoption.Finding {
@@ -45,7 +45,7 @@ func TestBlocking(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, f := range adoption.Blocking(test.verdict, test.accept) {
+			for _, f := range adoption.ListBlocking(test.verdict, test.accept) {
 				got = append(got, f.Reason)
 			}
 			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
@@ -59,7 +59,7 @@ func TestBlocking(t *testing.T) {
 func TestAcceptableIsWhatTheAPIAccepts(t *testing.T) {
 	t.Parallel()
 	var want strings.Builder
-	for _, reason := range adoption.Acceptable() {
+	for _, reason := range adoption.ListAcceptable() {
 		want.WriteString(string(reason) + " ")
 	}
 	for _, kind := range []string{"managedoperators", "operatorrollouts", "operatorinstalls"} {
@@ -81,7 +81,7 @@ func TestAcceptableIsWhatTheAPIAccepts(t *testing.T) {
 	}
 }
 
-// TestAcceptedFindingsSayHow: whoever reads of a finding that can be accepted reads how.
+// TestAcceptedFindingsSayHow checks that each acceptable finding says how to accept it.
 func TestAcceptedFindingsSayHow(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -105,14 +105,14 @@ func TestAcceptedFindingsSayHow(t *testing.T) {
 			t.Errorf("%s: %+v", reason, f)
 		}
 	}
-	for _, reason := range adoption.Acceptable() {
+	for _, reason := range adoption.ListAcceptable() {
 		if !found[string(reason)] {
 			t.Errorf("no case for %s", reason)
 		}
 	}
 }
 
-// TestConfigIsCompared: settings are equal if OLM would not change a Deployment.
+// TestConfigIsCompared checks that settings are equal if OLM would not change a Deployment.
 func TestConfigIsCompared(t *testing.T) {
 	t.Parallel()
 	env := func(names ...string) *v1alpha1.OperatorConfig {

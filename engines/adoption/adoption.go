@@ -1,11 +1,14 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adoption judges operators that run on a cluster and that Bellwether did not install: whether Bellwether can
-// take one over where it is, or what stands in the way. It is pure, and the only place where that is decided: the hub
-// asks it when it shows or plans, and an agent in the moment in which it would act. Its input is what an agent found
-// (package olmv0, OperatorScan) and what the hub knows. Reports of agents are hints: nothing here relies on
-// their size, order or truth.
+// Package adoption judges operators on a cluster that Bellwether did not install: whether Bellwether can take an
+// operator over where it is, or why it cannot. It is pure, and the only place where this is decided: the hub uses it
+// to show and plan take-overs, and an agent uses it right before a take-over. Its input is what an agent found
+// (package olmv0, OperatorScan) and what the hub knows about the cluster. Reports of agents are not trusted: nothing
+// here relies on their size, order or truth.
+//
+// The package also decides what an agent reports of the operators that it found: what fits within the limits of an
+// OperatorScan, and whether it differs from the report on the hub.
 package adoption
 
 import (
@@ -17,131 +20,137 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/engines/claim"
+	"github.com/bellwether-dev/bellwether/engines"
 )
 
 // Class is what can be done with an operator that was found.
 type Class string
 
-// The classes, in the order in which people read of them.
+// The classes, in the order in which they are shown.
 const (
-	// Conflict: OLM or another operator does not permit it. First something has to change, on the cluster or the hub.
+	// Conflict means that OLM or another operator prevents the take-over. Something on the cluster or the hub must
+	// change first.
 	Conflict Class = "conflict"
-	// NeedsDecision: it is possible in more than one way, or with a loss; a person has to choose.
+	// NeedsDecision means that the take-over is possible in more than one way, or with a loss. A person must choose.
 	NeedsDecision Class = "needs a decision"
-	// Unknown: it cannot be judged now.
+	// Unknown means that the operator cannot be judged now.
 	Unknown Class = "unknown"
-	// Eligible: it can be taken over as it is.
+	// Eligible means that the operator can be taken over as it is.
 	Eligible Class = "eligible"
-	// Managed: Bellwether manages it.
+	// Managed means that Bellwether manages the operator.
 	Managed Class = "managed"
 )
 
 // Classes returns all classes, the most severe first.
 func Classes() []Class { return []Class{Conflict, NeedsDecision, Unknown, Eligible, Managed} }
 
-// severity orders classes, the most severe first.
-func (c Class) severity() int { return slices.Index(Classes(), c) }
+// rank returns the position of a class in Classes.
+func (c Class) rank() int { return slices.Index(Classes(), c) }
 
-// Finding is one thing that was found about an operator.
+// Finding is one fact about an operator that matters for a take-over.
 type Finding struct {
 	Class Class `json:"class"`
 	// Reason is a word in CamelCase for machines. The reasons are in docs/guides/add-a-cluster.md.
 	Reason string `json:"reason"`
-	// Message says what is the case, in one or two sentences.
+	// Message describes the finding in one or two sentences.
 	Message string `json:"message"`
-	// Choices are what a person can do, the likeliest first. None: there is nothing to do.
+	// Choices are what a person can do, the likeliest first. Empty means that there is nothing to do.
 	Choices []string `json:"choices,omitempty"`
 }
 
 // Verdict is the judgement of one operator.
 type Verdict struct {
-	// Class is the most severe one of the findings.
+	// Class is the most severe class of the findings.
 	Class Class `json:"class"`
-	// Findings has at least one; the most severe first.
+	// Findings has at least one finding; the most severe first.
 	Findings []Finding `json:"findings"`
 }
 
-// Input is what a judgement is made of.
+// Input is the input of a judgement.
 type Input struct {
 	// Found is the operator, and Scan everything that its cluster reported.
 	Found *v1alpha1.FoundOperator
 	Scan  *v1alpha1.OperatorScanStatus
-	// Refusal is why nothing is changed on the cluster, where that concerns the operator; nil otherwise.
+	// Refusal is why the agent changes nothing on the cluster, if that concerns the operator; nil otherwise.
 	Refusal *Refusal
 	Known   Known
 }
 
 // Refusal is a veto of a cluster's owner.
 type Refusal struct {
-	// Message says it, beginning in lower case and without a full stop.
+	// Message is the reason. It begins in lower case and has no full stop.
 	Message string
-	// ReadOnly says that the agent cannot change anything, whoever wants it.
+	// ReadOnly is set if the agent cannot change anything.
 	ReadOnly bool
 }
 
-// Known is what the hub knows, as far as it can concern the cluster.
+// Known is what the hub knows that can concern the cluster.
 type Known struct {
-	// Packages of OperatorCatalogs.
+	// Packages are the packages of OperatorCatalogs.
 	Packages []Package
-	// NotRead are the catalogs that could not be read, and why.
+	// NotRead are the catalogs that could not be read, with the reason.
 	NotRead []string
-	// Operators are the ManagedOperators that select the cluster, and All also those that do not.
+	// Operators are the ManagedOperators that select the cluster. All are the names of all ManagedOperators.
 	Operators []Operator
 	All       []types.NamespacedName
 }
 
 // Operator is a ManagedOperator.
 type Operator struct {
-	claim.Claim
-	// Catalog is its OperatorCatalog, as namespace/name.
+	engines.Claim
+	// Catalog is the OperatorCatalog, as namespace/name.
 	Catalog string
-	// Config is what it sets in the Subscription; nil for nothing.
+	// Config is the configuration that it sets in the Subscription; nil for none.
 	Config *v1alpha1.OperatorConfig
 }
 
-// OperatorOf returns what a judgement needs of a ManagedOperator.
+// OperatorOf returns what a judgement needs from a ManagedOperator.
 func OperatorOf(o *v1alpha1.ManagedOperator) Operator {
-	return Operator{Claim: claim.Of(o), Catalog: o.Namespace + "/" + o.Spec.Catalog.Name, Config: o.Spec.Install.Config}
+	return Operator{Claim: engines.NewClaim(o), Catalog: o.Namespace + "/" + o.Spec.Catalog.Name,
+		Config: o.Spec.Install.Config}
 }
 
-// subject is an operator with what is around it.
+// subject is an operator with its environment on the cluster.
 type subject struct {
 	Input
-	// sub and csv are nil where there is none.
+	// sub and csv are nil if the operator has none.
 	sub *v1alpha1.FoundSubscription
 	csv *v1alpha1.FoundCSV
-	// namespace is nil where the report leaves it out.
+	// namespace is nil if the report does not include it.
 	namespace *v1alpha1.FoundNamespace
-	// pkg is empty where nothing names it.
+	// pkg is the name of the package; empty if it is not known.
 	pkg string
 }
 
-// Judge classifies one operator.
+// Judge returns the findings about one operator. For a managed operator, it returns only the finding that it is
+// managed. If no finding prevents the take-over, the first finding is that the operator is eligible.
 func Judge(in Input) Verdict {
 	s := newSubject(in)
-	if found := s.managed(); found != nil {
+	if found := s.checkManaged(); found != nil {
 		return Verdict{Class: found.Class, Findings: []Finding{*found}}
 	}
 	if s.sub == nil && s.csv == nil { // no agent reports that
-		return Verdict{Class: Unknown, Findings: one(Unknown, "NotReported",
+		return Verdict{Class: Unknown, Findings: report(Unknown, "NotReported",
 			"The report of the cluster says nothing of it.")}
 	}
 	var all []Finding
-	for _, judge := range []func(subject) []Finding{ // causes before what follows from them
-		subject.deleting, subject.twins, subject.group, subject.meetings, subject.definitions, subject.csvState,
-		subject.plans, subject.catalog, subject.gitOps, subject.shared, subject.dependencies, subject.config,
-		subject.changed, subject.source, subject.subscription, subject.refusal, subject.truncated,
+	// Causes come before their consequences, because findings of one class keep this order.
+	for _, judge := range []func(subject) []Finding{
+		subject.checkDeleting, subject.checkTwins, subject.checkGroup, subject.checkClaims, subject.checkDefinitions,
+		subject.checkCSV, subject.checkPlans, subject.checkCatalog, subject.checkWriters, subject.checkSharedNamespace,
+		subject.checkDependencies, subject.checkConfig, subject.checkChanges, subject.checkSource,
+		subject.checkSubscription, subject.checkRefusal, subject.checkTruncated,
 	} {
 		all = append(all, judge(s)...)
 	}
 	if !slices.ContainsFunc(all, func(f Finding) bool { return f.Class != Eligible }) {
-		all = slices.Insert(all, 0, s.eligible())
+		all = slices.Insert(all, 0, s.newEligibleFinding())
 	}
-	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(a.Class.severity(), b.Class.severity()) })
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(a.Class.rank(), b.Class.rank()) })
 	return Verdict{Class: all[0].Class, Findings: all}
 }
 
+// newSubject finds the namespace and the package of an operator.
 func newSubject(in Input) subject {
 	s := subject{Input: in, sub: in.Found.Subscription, csv: in.Found.CSV}
 	for i := range in.Scan.Namespaces {
@@ -149,12 +158,13 @@ func newSubject(in Input) subject {
 			s.namespace = &in.Scan.Namespaces[i]
 		}
 	}
-	s.pkg = in.Known.packageOf(in.Found)
+	s.pkg = in.Known.findPackage(in.Found)
 	return s
 }
 
-// packageOf is the package of an operator: that of its Subscription, or the one whose catalog has its CSV.
-func (k Known) packageOf(found *v1alpha1.FoundOperator) string {
+// findPackage returns the package of an operator: the package of its Subscription, or the package whose catalog has
+// its CSV; empty if it is not known.
+func (k Known) findPackage(found *v1alpha1.FoundOperator) string {
 	if found.Subscription != nil {
 		return found.Subscription.Package
 	}
@@ -162,17 +172,17 @@ func (k Known) packageOf(found *v1alpha1.FoundOperator) string {
 		return ""
 	}
 	for _, p := range k.Packages {
-		if _, ok := p.bundle(found.CSV.Name); ok {
+		if _, ok := p.findBundle(found.CSV.Name); ok {
 			return p.Name
 		}
 	}
 	return ""
 }
 
-// PackageOf returns the package of an operator that was found. Where nothing names it, that is the name of its CSV
-// without the version.
+// PackageOf returns the package of an operator that was found. If the package is not known, it returns the name of
+// the CSV without the version.
 func PackageOf(found *v1alpha1.FoundOperator, known Known) string {
-	if pkg := known.packageOf(found); pkg != "" {
+	if pkg := known.findPackage(found); pkg != "" {
 		return pkg
 	}
 	if found.CSV == nil {
@@ -182,7 +192,7 @@ func PackageOf(found *v1alpha1.FoundOperator, known Known) string {
 	return name
 }
 
-// VersionOf returns the version that an operator runs; empty where it has none.
+// VersionOf returns the version that an operator runs; empty if it has none.
 func VersionOf(found *v1alpha1.FoundOperator) string {
 	if found.CSV == nil {
 		return ""
@@ -191,9 +201,9 @@ func VersionOf(found *v1alpha1.FoundOperator) string {
 }
 
 // OperatorFor returns the ManagedOperator that would take an operator over: it selects the cluster, and installs the
-// package into the same namespace. It is nil where there is none.
+// package into the same namespace. It returns nil if there is none.
 func OperatorFor(found *v1alpha1.FoundOperator, known Known) *Operator {
-	pkg := known.packageOf(found)
+	pkg := known.findPackage(found)
 	for i, o := range known.Operators {
 		if o.Package == pkg && o.Namespace == found.Namespace {
 			return &known.Operators[i]
@@ -202,7 +212,9 @@ func OperatorFor(found *v1alpha1.FoundOperator, known Known) *Operator {
 	return nil
 }
 
-func (s subject) managed() *Finding {
+// checkManaged returns a finding for an operator that has Bellwether's label; nil for other operators. A person must
+// decide about an operator whose ManagedOperator does not exist or does not select the cluster.
+func (s subject) checkManaged() *Finding {
 	if !s.Found.Managed {
 		return nil
 	}
@@ -226,34 +238,36 @@ func (s subject) managed() *Finding {
 		"Leave it. It runs on, and gets no updates."}}
 }
 
-func (s subject) eligible() Finding {
+// newEligibleFinding returns the finding for an operator that can be taken over.
+func (s subject) newEligibleFinding() Finding {
 	version := VersionOf(s.Found)
 	text := fmt.Sprintf("It runs version %s", version)
-	if p := s.knownPackage(); p != nil {
-		text += fmt.Sprintf(", which %s has", p.catalogText())
+	if p := s.findKnownPackage(); p != nil {
+		text += fmt.Sprintf(", which %s has", p.formatCatalog())
 	}
 	return Finding{Class: Eligible, Reason: "Eligible", Message: text + ". Nothing stands in the way of a take-over."}
 }
 
-// operator is the ManagedOperator that would take this operator over; nil where there is none.
-func (s subject) operator() *Operator { return OperatorFor(s.Found, s.Known) }
+// findOperator returns the ManagedOperator that would take this operator over; nil if there is none.
+func (s subject) findOperator() *Operator { return OperatorFor(s.Found, s.Known) }
 
-// name is the operator's main object, for messages.
-func (s subject) name() string {
+// formatName returns the operator's main object for messages.
+func (s subject) formatName() string {
 	if s.sub != nil {
 		return fmt.Sprintf("Subscription %s/%s", s.Found.Namespace, s.sub.Name)
 	}
-	return s.csvName()
+	return s.formatCSVName()
 }
 
-func (s subject) csvName() string {
+// formatCSVName returns the CSV for messages; empty if there is none.
+func (s subject) formatCSVName() string {
 	if s.csv == nil {
 		return ""
 	}
 	return fmt.Sprintf("ClusterServiceVersion %s/%s", s.Found.Namespace, s.csv.Name)
 }
 
-// one returns a finding as a list.
-func one(class Class, reason, message string, choices ...string) []Finding {
+// report returns a finding as a list.
+func report(class Class, reason, message string, choices ...string) []Finding {
 	return []Finding{{Class: class, Reason: reason, Message: message, Choices: choices}}
 }

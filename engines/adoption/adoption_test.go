@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/adoption"
-	"github.com/bellwether-dev/bellwether/engines/claim"
 )
 
 // situation is an ordinary operator that can be taken over, for a case to change.
@@ -72,7 +72,7 @@ func (s *situation) plan(p v1alpha1.FoundInstallPlan) {
 
 // wanted adds a ManagedOperator that selects the cluster.
 func (s *situation) wanted(namespace string, all bool) *adoption.Operator {
-	s.Known.Operators = append(s.Known.Operators, adoption.Operator{Catalog: "team/main", Claim: claim.Claim{
+	s.Known.Operators = append(s.Known.Operators, adoption.Operator{Catalog: "team/main", Claim: engines.Claim{
 		Key: types.NamespacedName{Namespace: "team", Name: "echo"}, Package: "echo-operator", Namespace: namespace,
 		AllNamespaces: all}})
 	return &s.Known.Operators[len(s.Known.Operators)-1]
@@ -210,7 +210,7 @@ func TestSituations(t *testing.T) {
 		}, adoption.Unknown, "UnderWay", "echo-operator.v0.9.0 of the same upgrade is still there"},
 		"CSV replaced and kept by a finalizer": {func(s *situation) {
 			s.found.Others = []v1alpha1.FoundVersion{{Name: "echo-operator.v0.9.0", Phase: "Deleting"}}
-		}, adoption.Unknown, "UnderWay", "its metadata.finalizers say what keeps it"},
+		}, adoption.Unknown, "UnderWay", "its metadata.finalizers name the finalizer"},
 		"CSV and Subscription deleted": {func(s *situation) {
 			s.sub.Deleting, s.sub.Finalizers = true, []string{"example.com/keep"}
 		}, adoption.Conflict, "Deleting", "waits for the finalizer example.com/keep"},
@@ -250,7 +250,7 @@ func TestSituations(t *testing.T) {
 		"CatalogSource in another namespace": {func(*situation) {}, adoption.Eligible, "Eligible",
 			"CatalogSource is in namespace olm"},
 		"CatalogSource gone": {func(s *situation) { s.scan.CatalogSources = nil }, adoption.Eligible, "Eligible",
-			"CatalogSource olm/community does not exist any more"},
+			"CatalogSource olm/community no longer exists"},
 		"CatalogSource does not answer": {func(s *situation) { s.scan.CatalogSources[0].State = "TRANSIENT_FAILURE" },
 			adoption.Eligible, "Eligible", "in state TRANSIENT_FAILURE"},
 		"two Subscriptions for the package": {func(s *situation) {
@@ -350,7 +350,7 @@ func checkAdmitted(t *testing.T, change func(*situation)) {
 	}
 }
 
-// TestNothingIsTakenForGranted: a report can hold anything, also nothing.
+// TestNothingIsTakenForGranted checks reports with any content, including empty reports.
 func TestNothingIsTakenForGranted(t *testing.T) {
 	t.Parallel()
 	for _, found := range []*v1alpha1.FoundOperator{

@@ -15,8 +15,8 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/adoption"
 )
 
-// TestSummaryOf: the hub lists heads of all packages, and versions of those that a ManagedOperator uses. One that is
-// only on clusters is not one of the catalog.
+// TestSummaryOf: the hub lists heads of all packages, and versions only of packages that a ManagedOperator uses. A
+// version that exists only on clusters is not a version of the catalog.
 func TestSummaryOf(t *testing.T) {
 	t.Parallel()
 	c := &v1alpha1.OperatorCatalog{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "main"}}
@@ -36,12 +36,30 @@ func TestSummaryOf(t *testing.T) {
 			Bundles: []adoption.Bundle{{Name: "large.v1.1.0", Version: "1.1.0"}}},
 		{Catalog: "team/main", Name: "unused", Channels: stable},
 	}
-	if diff := cmp.Diff(want, adoption.SummaryOf(c)); diff != "" {
+	if diff := cmp.Diff(want, adoption.SummarizeCatalog(c)); diff != "" {
 		t.Errorf("packages (-want +got):\n%s", diff)
 	}
 }
 
-// TestOf: a blocked version that leaves its channel is still one that is known.
+func TestHasCompleteSummary(t *testing.T) {
+	t.Parallel()
+	c := &v1alpha1.OperatorCatalog{}
+	c.Status.PackageCount = 2
+	c.Status.Packages = []v1alpha1.CatalogPackage{
+		{Name: "echo", Versions: []v1alpha1.CatalogVersion{{Bundle: "echo.v1.1.0", Version: "1.1.0"}}},
+		{Name: "unused"}}
+	for name, want := range map[string]bool{"echo": true, "unused": false, "of another catalog": true} {
+		if got := adoption.HasCompleteSummary(c, []string{name}); got != want {
+			t.Errorf("%s: %t, want %t", name, got, want)
+		}
+	}
+	c.Status.PackageCount = 3
+	if adoption.HasCompleteSummary(c, []string{"echo"}) || !adoption.HasCompleteSummary(c, nil) {
+		t.Error("a package that the hub does not list might be among the names, but not among none")
+	}
+}
+
+// TestOf checks that a blocked version that leaves its channel is still known.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	const fbc = `{"schema": "olm.package", "name": "echo", "defaultChannel": "stable"}
@@ -62,7 +80,7 @@ func TestOf(t *testing.T) {
 	want := adoption.Package{Catalog: "team/main", Name: "echo", Complete: true,
 		Channels: []adoption.Channel{{Name: "stable", Head: "1.0.0"}}, Bundles: []adoption.Bundle{
 			{Name: "echo.v1.0.0", Version: "1.0.0"}, {Name: "echo.v1.1.0", Version: "1.1.0", Blocked: "it loses data"}}}
-	if diff := cmp.Diff(want, adoption.Of("team/main", p)); diff != "" {
+	if diff := cmp.Diff(want, adoption.Summarize("team/main", p)); diff != "" {
 		t.Errorf("package (-want +got):\n%s", diff)
 	}
 }

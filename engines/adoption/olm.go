@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Phases of OLM's objects (operator-framework/api), which a report of an agent has as text.
+// The phases and values of OLM's objects (operator-framework/api), as text in a report.
 const (
 	csvSucceeded = "Succeeded"
 	csvFailed    = "Failed"
@@ -29,156 +29,166 @@ const (
 	sourceReady    = "READY"
 )
 
-// deleting is about what was deleted and is still there.
-func (s subject) deleting() []Finding {
+// checkDeleting reports objects that were deleted and still exist.
+func (s subject) checkDeleting() []Finding {
 	var found []Finding
-	add := func(what string, finalizers []string) {
+	add := func(name string, finalizers []string) {
 		found = append(found, Finding{Class: Conflict, Reason: "Deleting", Message: fmt.Sprintf(
-			"%s was deleted, and %s.", what, waits(finalizers)), Choices: []string{
-			"Let the deletion finish: see to it that whoever set the finalizer takes it away."}})
+			"%s was deleted, and %s.", name, describeWait(finalizers)), Choices: []string{
+			"Let the deletion finish: make the program that set the finalizer remove it."}})
 	}
 	if s.sub != nil && s.sub.Deleting {
-		add(s.name(), s.sub.Finalizers)
+		add(s.formatName(), s.sub.Finalizers)
 	}
 	if s.csv != nil && s.csv.Deleting {
-		add(s.csvName(), s.csv.Finalizers)
+		add(s.formatCSVName(), s.csv.Finalizers)
 	}
 	return found
 }
 
-func waits(finalizers []string) string {
+// describeWait returns what the deletion of an object waits for.
+func describeWait(finalizers []string) string {
 	if len(finalizers) == 0 {
 		return "OLM removes it"
 	}
 	return "waits for the finalizer " + phrase.First(finalizers, 3)
 }
 
-// definitions is about those that the operator owns.
-func (s subject) definitions() []Finding {
+// checkDefinitions reports CustomResourceDefinitions that the operator owns and the cluster does not have.
+func (s subject) checkDefinitions() []Finding {
 	if s.csv == nil || len(s.csv.Missing) == 0 {
 		return nil
 	}
-	return one(NeedsDecision, "DefinitionMissing", fmt.Sprintf("%s owns %s, which the cluster does not have.",
-		s.csvName(), phrase.First(s.csv.Missing, 3)),
+	return report(NeedsDecision, "DefinitionMissing", fmt.Sprintf("%s owns %s, which the cluster does not have.",
+		s.formatCSVName(), phrase.First(s.csv.Missing, 3)),
 		"Create the definitions again from the bundle, and scan again.", leave)
 }
 
-// csvState judges whether the operator is installed, and works.
-func (s subject) csvState() []Finding {
+// checkCSV checks whether the operator is installed and works, and whether OLM is changing it. The order matters: a CSV
+// without a Subscription, or a failed CSV, is reported before the phases through which OLM passes by itself.
+func (s subject) checkCSV() []Finding {
 	switch {
 	case s.csv == nil:
-		return s.noCSV()
+		return s.reportMissingCSV()
 	case s.sub == nil:
-		return s.noSubscription()
+		return s.reportMissingSubscription()
 	case s.csv.Phase == csvFailed:
-		return one(NeedsDecision, "CSVFailed", fmt.Sprintf("%s has failed: %s.", s.csvName(), s.csvMessage()),
+		return report(NeedsDecision, "CSVFailed",
+			fmt.Sprintf("%s has failed: %s.", s.formatCSVName(), s.formatCSVMessage()),
 			"Repair it with the means that installed it, or upgrade it with them to a version that works, and scan "+
 				"again. What has failed is not taken over: OLM lets an upgrade leave it only where the OperatorGroup "+
 				"says so.")
 	case s.csv.Phase == csvReplacing:
-		return s.underWay(fmt.Sprintf("%s is being replaced", s.csvName()))
+		return s.reportUnderWay(fmt.Sprintf("%s is being replaced", s.formatCSVName()))
 	case s.csv.Phase != csvSucceeded:
-		text := fmt.Sprintf("%s is in phase %s", s.csvName(), orUnknown(s.csv.Phase))
+		text := fmt.Sprintf("%s is in phase %s", s.formatCSVName(), formatPhase(s.csv.Phase))
 		if s.csv.Message != "" {
-			text += " (" + trimEnd(s.csv.Message) + ")"
+			text += " (" + trimFullStop(s.csv.Message) + ")"
 		}
-		return s.underWay(text)
+		return s.reportUnderWay(text)
 	case len(s.Found.Others) > 0:
 		other := s.Found.Others[0]
 		if other.Phase == csvDeleting {
-			return s.replaced(other)
+			return s.reportReplaced(other)
 		}
-		return s.underWay(fmt.Sprintf("ClusterServiceVersion %s/%s of the same upgrade is still there, in phase %s",
-			s.Found.Namespace, other.Name, orUnknown(other.Phase)))
+		return s.reportUnderWay(
+			fmt.Sprintf("ClusterServiceVersion %s/%s of the same upgrade is still there, in phase %s",
+				s.Found.Namespace, other.Name, formatPhase(other.Phase)))
 	}
 	return nil
 }
 
-func orUnknown(phase string) string {
+// formatPhase returns a phase or reason; "Unknown" if it is empty.
+func formatPhase(phase string) string {
 	if phase == "" {
 		return "Unknown"
 	}
 	return phase
 }
 
-func (s subject) csvMessage() string {
+// formatCSVMessage returns the message of the CSV, or else its reason.
+func (s subject) formatCSVMessage() string {
 	if s.csv.Message != "" {
-		return trimEnd(s.csv.Message)
+		return trimFullStop(s.csv.Message)
 	}
-	return orUnknown(s.csv.Reason)
+	return formatPhase(s.csv.Reason)
 }
 
-func (s subject) underWay(text string) []Finding {
-	return one(Unknown, "UnderWay", text+": OLM is at work. It can be judged when OLM is done.",
+// reportUnderWay reports that OLM is changing the operator. text is a sentence without a full stop.
+func (s subject) reportUnderWay(text string) []Finding {
+	return report(Unknown, "UnderWay", text+": OLM is at work. It can be judged when OLM is done.",
 		"Scan again in some minutes. If it stays like this, find out why OLM does not finish.")
 }
 
-// replaced is about the CSV of an earlier version, which OLM has deleted and which is still there.
-func (s subject) replaced(before v1alpha1.FoundVersion) []Finding {
-	return one(Unknown, "UnderWay", fmt.Sprintf("ClusterServiceVersion %s/%s was replaced, and OLM is deleting it. "+
-		"The operator can be judged when it is gone.", s.Found.Namespace, before.Name),
-		"Scan again in some minutes. If it is still there, its metadata.finalizers say what keeps it: see to it that "+
-			"whoever set the finalizer takes it away.")
+// reportReplaced reports the CSV of an earlier version that OLM has deleted and that still exists.
+func (s subject) reportReplaced(replaced v1alpha1.FoundVersion) []Finding {
+	return report(Unknown, "UnderWay", fmt.Sprintf("ClusterServiceVersion %s/%s was replaced, and OLM is deleting it. "+
+		"The operator can be judged when it is gone.", s.Found.Namespace, replaced.Name),
+		"Scan again in some minutes. If it is still there, its metadata.finalizers name the finalizer that "+
+			"prevents the deletion: make the program that set the finalizer remove it.")
 }
 
-func (s subject) noCSV() []Finding {
+// reportMissingCSV reports a Subscription without a CSV.
+func (s subject) reportMissingCSV() []Finding {
 	if s.sub == nil {
 		return nil
 	}
-	what := fmt.Sprintf("%s has installed nothing", s.name())
+	text := fmt.Sprintf("%s has installed nothing", s.formatName())
 	switch {
 	case s.sub.InstalledCSV != "":
-		what = fmt.Sprintf("The CSV %s that %s has installed was deleted", s.sub.InstalledCSV, s.name())
+		text = fmt.Sprintf("The CSV %s that %s has installed was deleted", s.sub.InstalledCSV, s.formatName())
 	case s.sub.NotResolved != "":
-		what += ": " + trimEnd(s.sub.NotResolved)
-	default: // it was made a moment ago, or waits for the approval of its InstallPlan
-		return s.underWay(what + " yet")
+		text += ": " + trimFullStop(s.sub.NotResolved)
+	default: // the Subscription is new, or its InstallPlan waits for approval
+		return s.reportUnderWay(text + " yet")
 	}
-	return one(NeedsDecision, "NotInstalled", what+".",
-		"If nobody needs it, delete the Subscription. A ManagedOperator can install the operator then.",
+	return report(NeedsDecision, "NotInstalled", text+".",
+		"If it is not needed, delete the Subscription. A ManagedOperator can install the operator then.",
 		"If it is to be installed, correct what keeps OLM from it, and scan again.")
 }
 
-// noSubscription is about a CSV that OLM does not upgrade, and that stops every resolution in its namespace (olm.md,
-// fact 12).
-func (s subject) noSubscription() []Finding {
-	text := fmt.Sprintf("No Subscription has installed %s, so OLM resolves nothing in the namespace.", s.csvName())
+// reportMissingSubscription reports a CSV without a Subscription. OLM does not upgrade it, and it stops every
+// resolution in its namespace (olm.md, fact 12).
+func (s subject) reportMissingSubscription() []Finding {
+	text := fmt.Sprintf("No Subscription has installed %s, so OLM resolves nothing in the namespace.",
+		s.formatCSVName())
 	if s.pkg != "" && s.csv.Phase == csvSucceeded {
-		return one(Eligible, "NoSubscription", text+" A ManagedOperator for package "+s.pkg+" makes a Subscription "+
+		return report(Eligible, "NoSubscription", text+" A ManagedOperator for package "+s.pkg+" makes a Subscription "+
 			"that adopts it.")
 	}
-	return one(NeedsDecision, "NoSubscription", text,
+	return report(NeedsDecision, "NoSubscription", text,
 		"If a catalog of yours is to have its version, add it there, and scan again.",
-		"If nobody needs it, delete the CSV. Its Deployments go with it; its definitions and objects stay.", leave)
+		"If it is not needed, delete the CSV. Its Deployments go with it; its definitions and objects stay.", leave)
 }
 
-// plans judges InstallPlans that are about the operator.
-func (s subject) plans() []Finding {
+// checkPlans checks the InstallPlans that concern the operator.
+func (s subject) checkPlans() []Finding {
 	if s.namespace == nil {
 		return nil
 	}
 	var found []Finding
 	for _, p := range s.namespace.InstallPlans {
-		if !s.concerns(p) {
+		if !s.isConcernedBy(p) {
 			continue
 		}
-		what := fmt.Sprintf("InstallPlan %s/%s for %s", s.Found.Namespace, p.Name, phrase.First(p.CSVs, 3))
+		text := fmt.Sprintf("InstallPlan %s/%s for %s", s.Found.Namespace, p.Name, phrase.First(p.CSVs, 3))
 		switch {
 		case p.Phase == planComplete:
+			// a finished plan changes nothing
 		case p.Phase == planFailed:
-			found = append(found, Finding{Class: NeedsDecision, Reason: "PlanFailed", Message: what + " has failed.",
+			found = append(found, Finding{Class: NeedsDecision, Reason: "PlanFailed", Message: text + " has failed.",
 				Choices: []string{"Correct what its status says, and scan again when OLM is done.",
 					"Delete the InstallPlan, if the version that runs is the one to keep."}})
 		case p.Phase == planRequiresApproval && !p.Approved:
 			found = append(found, Finding{Class: NeedsDecision, Reason: "PlanPending",
-				Message: what + " waits for approval.",
+				Message: text + " waits for approval.",
 				Choices: []string{"Approve it, and scan again when OLM is done: then the new version is taken over.",
-					accepting(PlanPending, "the version that runs is taken over, and the InstallPlan waits until the "+
+					accept(PlanPending, "the version that runs is taken over, and the InstallPlan waits until the "+
 						"first upgrade, for which OLM makes another one."),
 					"Delete it: then the version that runs is taken over. OLM makes another one unless the " +
 						"Subscription changes."}})
 		default:
-			found = append(found, Finding{Class: Unknown, Reason: "UnderWay", Message: what +
+			found = append(found, Finding{Class: Unknown, Reason: "UnderWay", Message: text +
 				" is being carried out. It can be judged when OLM is done.",
 				Choices: []string{"Scan again in some minutes."}})
 		}
@@ -186,8 +196,9 @@ func (s subject) plans() []Finding {
 	return found
 }
 
-// concerns tells whether an InstallPlan is about the operator.
-func (s subject) concerns(p v1alpha1.FoundInstallPlan) bool {
+// isConcernedBy reports whether an InstallPlan concerns the operator: its Subscription refers to the plan, or the plan
+// has a CSV of the operator.
+func (s subject) isConcernedBy(p v1alpha1.FoundInstallPlan) bool {
 	names := []string{}
 	if s.csv != nil {
 		names = append(names, s.csv.Name)
@@ -201,67 +212,72 @@ func (s subject) concerns(p v1alpha1.FoundInstallPlan) bool {
 	return slices.ContainsFunc(p.CSVs, func(csv string) bool { return csv != "" && slices.Contains(names, csv) })
 }
 
-// gitOps is about who else writes the Subscription.
-func (s subject) gitOps() []Finding {
+// checkWriters reports other programs that write the Subscription.
+func (s subject) checkWriters() []Finding {
 	if s.sub == nil {
 		return nil
 	}
 	if s.sub.GitOps != "" {
-		return one(NeedsDecision, "GitOps", fmt.Sprintf("%s writes %s, and would undo what a take-over changes.",
-			s.sub.GitOps, s.name()),
+		return report(NeedsDecision, "GitOps", fmt.Sprintf("%s writes %s, and would undo what a take-over changes.",
+			s.sub.GitOps, s.formatName()),
 			"Take the Subscription out of the repository or release in such a way that it is not deleted on the "+
 				"cluster, and scan again. The ManagedOperator can be in the repository instead.",
-			accepting(GitOps, "what writes the Subscription must not write it again, or each of the two undoes what "+
+			accept(GitOps, "what writes the Subscription must not write it again, or each of the two undoes what "+
 				"the other one does."), leave)
 	}
-	var others []string
+	var otherWriters []string
 	for _, w := range s.sub.Writers {
 		if !isUsualWriter(w) {
-			others = append(others, w)
+			otherWriters = append(otherWriters, w)
 		}
 	}
-	if len(others) == 0 {
+	if len(otherWriters) == 0 {
 		return nil
 	}
-	return one(Eligible, "OtherWriters", fmt.Sprintf("%s was written by %s. Make sure that it is not written back.",
-		s.name(), phrase.First(others, 3)))
+	return report(Eligible, "OtherWriters", fmt.Sprintf("%s was written by %s. Make sure that it is not written back.",
+		s.formatName(), phrase.First(otherWriters, 3)))
 }
 
-// isUsualWriter tells whether a field manager is a person's tool, or OLM itself: these do not write something back.
+// isUsualWriter reports whether a field manager is a person's tool, or OLM or Bellwether: these do not
+// revert changes.
 func isUsualWriter(manager string) bool {
 	return strings.HasPrefix(manager, "kubectl") || strings.HasPrefix(manager, "bellwether") ||
 		slices.Contains([]string{"catalog", "olm", "oc", "Mozilla", "node-fetch", "k9s"}, manager)
 }
 
-// config is about settings of the Subscription.
-func (s subject) config() []Finding {
+// checkConfig checks whether the ManagedOperator has, or can have, the same configuration as the Subscription. If no
+// ManagedOperator would take the operator over, or the report lacks the settings, it only lists the configured fields.
+func (s subject) checkConfig() []Finding {
 	if s.sub == nil {
 		return nil
 	}
 	if len(s.sub.ConfigNotSupported) > 0 {
-		return one(NeedsDecision, "ConfigNotSupported", fmt.Sprintf("%s sets spec.config.%s, which a ManagedOperator "+
-			"does not have.", s.name(), strings.Join(s.sub.ConfigNotSupported, ", spec.config.")),
+		return report(NeedsDecision, "ConfigNotSupported",
+			fmt.Sprintf("%s sets spec.config.%s, which a ManagedOperator "+
+				"does not have.", s.formatName(), strings.Join(s.sub.ConfigNotSupported, ", spec.config.")),
 			"Remove these settings from the Subscription, if the operator runs without them. Its pods restart.", leave)
 	}
-	o := s.operator()
-	if config, known := s.sub.SupportedConfig(); o != nil && known {
+	o := s.findOperator()
+	if config, isKnown := s.sub.SupportedConfig(); o != nil && isKnown {
 		return s.compareConfig(o, config)
 	}
 	if len(s.sub.Config) == 0 {
 		return nil
 	}
-	return one(Eligible, "Config", fmt.Sprintf("%s sets spec.config.%s: the same has to be in spec.install.config of "+
-		"the ManagedOperator, or the operator is not taken over.", s.name(),
-		strings.Join(s.sub.Config, ", spec.config.")))
+	return report(Eligible, "Config",
+		fmt.Sprintf("%s sets spec.config.%s: the same must be in spec.install.config of "+
+			"the ManagedOperator, or the operator is not taken over.", s.formatName(),
+			strings.Join(s.sub.Config, ", spec.config.")))
 }
 
-// compareConfig compares the settings with those that the ManagedOperator would give.
+// compareConfig compares the configuration of the Subscription with the configuration of the ManagedOperator. A
+// difference needs a decision, because a take-over applies the configuration of the ManagedOperator.
 func (s subject) compareConfig(o *Operator, config *v1alpha1.OperatorConfig) []Finding {
-	differing := differingConfig(config, o.Config)
+	differing := listDifferingConfig(config, o.Config)
 	switch {
 	case len(differing) > 0:
-		return one(NeedsDecision, "ConfigDiffers", fmt.Sprintf("%s and ManagedOperator %s have other settings: "+
-			"spec.config.%s. A take-over would restart the operator's pods with them.", s.name(), o.Key,
+		return report(NeedsDecision, "ConfigDiffers", fmt.Sprintf("%s and ManagedOperator %s have other settings: "+
+			"spec.config.%s. A take-over would restart the operator's pods with them.", s.formatName(), o.Key,
 			strings.Join(differing, ", spec.config.")),
 			"Make spec.install.config of the ManagedOperator equal to spec.config of the Subscription, with lists in "+
 				"the same order. Where clusters differ, each of the settings needs a ManagedOperator of its own.",
@@ -269,13 +285,13 @@ func (s subject) compareConfig(o *Operator, config *v1alpha1.OperatorConfig) []F
 	case len(s.sub.Config) == 0:
 		return nil
 	}
-	return one(Eligible, "Config", fmt.Sprintf("%s sets spec.config.%s, as ManagedOperator %s does.", s.name(),
+	return report(Eligible, "Config", fmt.Sprintf("%s sets spec.config.%s, as ManagedOperator %s does.", s.formatName(),
 		strings.Join(s.sub.Config, ", spec.config."), o.Key))
 }
 
-// differingConfig names the fields in which settings differ, as OLM would tell them apart: the order of variables is
-// that in a Deployment, and empty resources take away those of the bundle.
-func differingConfig(a, b *v1alpha1.OperatorConfig) []string {
+// listDifferingConfig returns the fields in which two configurations differ for OLM: the order of variables is kept
+// in a Deployment, and empty resources remove the bundle's resources.
+func listDifferingConfig(a, b *v1alpha1.OperatorConfig) []string {
 	var none v1alpha1.OperatorConfig
 	if a == nil {
 		a = &none
@@ -298,44 +314,48 @@ func differingConfig(a, b *v1alpha1.OperatorConfig) []string {
 	return out
 }
 
-// changed is about what people changed of what the bundle brought.
-func (s subject) changed() []Finding {
+// checkChanges reports edits of the CSV, and the state of its Deployments.
+func (s subject) checkChanges() []Finding {
 	if s.csv == nil {
 		return nil
 	}
 	var found []Finding
 	if len(s.csv.EditedBy) > 0 {
 		found = append(found, Finding{Class: NeedsDecision, Reason: "CSVEdited", Message: fmt.Sprintf(
-			"%s was edited by %s. It differs from its bundle, and an upgrade undoes that.", s.csvName(),
+			"%s was edited by %s. It differs from its bundle, and an upgrade undoes that.", s.formatCSVName(),
 			phrase.First(s.csv.EditedBy, 3)), Choices: []string{
-			accepting(CSVEdited, "it is taken over as it is. Put what was edited into install settings, or into a "+
+			accept(CSVEdited, "it is taken over as it is. Put what was edited into install settings, or into a "+
 				"version of your own, before the first upgrade."), leave}})
 	}
 	for _, d := range s.csv.Deployments {
-		found = append(found, s.deployment(d)...)
+		found = append(found, s.checkDeployment(d)...)
 	}
 	return found
 }
 
-func (s subject) deployment(d v1alpha1.FoundDeployment) []Finding {
+// checkDeployment reports a Deployment that was scaled or is not available.
+func (s subject) checkDeployment(d v1alpha1.FoundDeployment) []Finding {
 	name := fmt.Sprintf("Deployment %s/%s", s.Found.Namespace, d.Name)
 	switch {
 	case d.Replicas == 0 && d.Bundle > 0:
-		return one(NeedsDecision, "ScaledToZero", fmt.Sprintf("%s was scaled to 0: the operator does not run.", name),
+		return report(NeedsDecision, "ScaledToZero",
+			fmt.Sprintf("%s was scaled to 0: the operator does not run.", name),
 			fmt.Sprintf("Scale it to %d again if it is to run, and scan again.", d.Bundle),
-			accepting(ScaledToZero, "it stays at 0 until the first upgrade."), leave)
+			accept(ScaledToZero, "it stays at 0 until the first upgrade."), leave)
 	case d.Replicas != d.Bundle:
-		return one(Eligible, "Scaled", fmt.Sprintf("%s was scaled to %d, and the bundle asks for %d. An upgrade sets "+
-			"it back.", name, d.Replicas, d.Bundle))
+		return report(Eligible, "Scaled",
+			fmt.Sprintf("%s was scaled to %d, and the bundle asks for %d. An upgrade sets "+
+				"it back.", name, d.Replicas, d.Bundle))
 	case d.Ready < d.Replicas:
-		return one(Eligible, "NotAvailable", fmt.Sprintf("%s has %d of %d replicas available.", name, d.Ready,
+		return report(Eligible, "NotAvailable", fmt.Sprintf("%s has %d of %d replicas available.", name, d.Ready,
 			d.Replicas))
 	}
 	return nil
 }
 
-// source is about the CatalogSource.
-func (s subject) source() []Finding {
+// checkSource reports a CatalogSource that does not exist or is not ready. It reports no missing CatalogSource if the
+// report of the cluster leaves out CatalogSources.
+func (s subject) checkSource() []Finding {
 	if s.sub == nil || s.sub.Source == "" {
 		return nil
 	}
@@ -346,17 +366,19 @@ func (s subject) source() []Finding {
 	isComplete := s.Scan.Truncated == nil || s.Scan.Truncated.CatalogSources == 0
 	switch {
 	case i < 0 && isComplete:
-		return one(Eligible, "CatalogSourceGone", fmt.Sprintf("CatalogSource %s does not exist any more, so OLM finds "+
-			"no updates. A take-over gives it another one.", name))
+		return report(Eligible, "CatalogSourceGone",
+			fmt.Sprintf("CatalogSource %s no longer exists, so OLM finds "+
+				"no updates. A take-over gives it another one.", name))
 	case i >= 0 && s.Scan.CatalogSources[i].State != sourceReady && s.Scan.CatalogSources[i].State != "":
-		return one(Eligible, "CatalogSourceNotReady", fmt.Sprintf("CatalogSource %s is in state %s, so OLM finds no "+
-			"updates.", name, s.Scan.CatalogSources[i].State))
+		return report(Eligible, "CatalogSourceNotReady",
+			fmt.Sprintf("CatalogSource %s is in state %s, so OLM finds no "+
+				"updates.", name, s.Scan.CatalogSources[i].State))
 	}
 	return nil
 }
 
-// subscription notes settings that a take-over changes or that keep things from being deleted.
-func (s subject) subscription() []Finding {
+// checkSubscription reports settings that a take-over changes, or that prevent a deletion.
+func (s subject) checkSubscription() []Finding {
 	if s.sub == nil {
 		return nil
 	}
@@ -369,10 +391,10 @@ func (s subject) subscription() []Finding {
 			"a newer version.")
 	}
 	if s.csv != nil && s.sub.NotResolved != "" {
-		add("NotResolved", "OLM cannot resolve: %s.", trimEnd(s.sub.NotResolved))
+		add("NotResolved", "OLM cannot resolve: %s.", trimFullStop(s.sub.NotResolved))
 	}
 	if s.csv != nil && s.sub.StartingCSV != "" && s.sub.StartingCSV != s.csv.Name {
-		add("StartingCSV", "It began with %s, which has no effect any more.", s.sub.StartingCSV)
+		add("StartingCSV", "It began with %s, which no longer has an effect.", s.sub.StartingCSV)
 	}
 	if s.sub.SourceNamespace != "" && s.sub.SourceNamespace != s.Found.Namespace {
 		add("SourceElsewhere", "Its CatalogSource is in namespace %s. A take-over gives it one in its own namespace.",
@@ -383,7 +405,7 @@ func (s subject) subscription() []Finding {
 		finalizers = append(finalizers, s.csv.Finalizers...)
 	}
 	if len(finalizers) > 0 && !s.sub.Deleting {
-		add("Finalizers", "The finalizer %s keeps it from being deleted, whoever deletes it.",
+		add("Finalizers", "The finalizer %s prevents its deletion.",
 			phrase.First(finalizers, 3))
 	}
 	return found

@@ -70,7 +70,7 @@ func runsAsDefault(spec object) {
 	delete(d["template"].(object)["spec"].(object), "serviceAccountName")
 }
 
-// OLM uses the accounts and roles that are there, so a bundle must not name those of others.
+// TestClaims checks that a bundle cannot name accounts and roles of others, because OLM would use them.
 func TestClaims(t *testing.T) {
 	ours := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: "ServiceAccount", Namespace: target, Name: name}
@@ -151,7 +151,8 @@ func TestClaims(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			claims, err := parse(t, "permissions: {denyClusterWildcards: true}").Claims("echo.v3", target, test.bundle)
+			claims, err := parse(t, "permissions: {denyClusterWildcards: true}").ReadClaims("echo.v3", target,
+				test.bundle)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +168,7 @@ func TestClaimsAreThoseOfTheBundle(t *testing.T) {
 		runsAsDefault(spec)
 	}, role("Role", "r"), object{
 		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "more"}})
-	claims, err := parse(t, "permissions: {denyClusterWildcards: true}").Claims("echo", target, bundle)
+	claims, err := parse(t, "permissions: {denyClusterWildcards: true}").ReadClaims("echo", target, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestClaimsAreThoseOfTheBundle(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, policy := range []*localpolicy.Policy{nil, parse(t, "{}"), parse(t, "allowedRegistries: [quay.io]")} {
-		if claims, err := policy.Claims("echo", target, bundle); claims != nil || err != nil {
+		if claims, err := policy.ReadClaims("echo", target, bundle); claims != nil || err != nil {
 			t.Errorf("without limits on permissions: %v, %v", claims, err)
 		}
 	}

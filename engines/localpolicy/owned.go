@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// OLM's labels: that it made an object, and for which CSV.
+// The labels of OLM: an object that OLM manages, and the CSV that owns an object.
 const (
 	labelManaged        = "olm.managed"
 	labelOwner          = "olm.owner"
@@ -23,29 +23,30 @@ const (
 	kindCondition = "OperatorCondition"
 )
 
-// ownership tells what OLM made for one operator and its dependencies. It rests on objects of OLM and of the agent,
-// and on nothing that the hub writes.
+// ownership decides which objects OLM made for one operator and its dependencies. It uses objects of OLM and of the
+// agent, and no object that the hub writes.
 type ownership struct {
 	namespace string
-	// csvs are the names of the operator's CSVs, and made are the objects that OLM created for them.
-	csvs map[string]bool
-	made map[madeObject]bool
+	// csvs are the names of the operator's CSVs, and created are the objects that OLM created for them.
+	csvs    map[string]bool
+	created map[createdObject]bool
 }
 
-type madeObject struct{ kind, name string }
+type createdObject struct{ kind, name string }
 
-func ownershipOf(namespace string, cluster Cluster) ownership {
-	subscriptions := served(cluster)
+// newOwnership finds the CSVs of the operator and the objects that OLM created for them.
+func newOwnership(namespace string, cluster Cluster) ownership {
+	subscriptions := listServed(cluster)
 	plans := slices.DeleteFunc(slices.Clone(cluster.InstallPlans), func(plan operatorsv1alpha1.InstallPlan) bool {
 		return !slices.ContainsFunc(plan.OwnerReferences,
 			func(r metav1.OwnerReference) bool { return subscriptions[r.UID] })
 	})
-	csvs := ownCSVs(cluster.Subscriptions, subscriptions, plans)
-	return ownership{namespace: namespace, csvs: csvs, made: made(plans, csvs)}
+	csvs := listOwnCSVs(cluster.Subscriptions, subscriptions, plans)
+	return ownership{namespace: namespace, csvs: csvs, created: listCreated(plans, csvs)}
 }
 
-// served are the Subscriptions to the operator's CatalogSource, by their UIDs.
-func served(cluster Cluster) map[types.UID]bool {
+// listServed returns the UIDs of the Subscriptions to the operator's CatalogSource.
+func listServed(cluster Cluster) map[types.UID]bool {
 	out := map[types.UID]bool{}
 	for _, s := range cluster.Subscriptions {
 		if s.Spec != nil && s.Spec.CatalogSource == cluster.Source && s.Spec.CatalogSourceNamespace == s.Namespace {
@@ -55,9 +56,9 @@ func served(cluster Cluster) map[types.UID]bool {
 	return out
 }
 
-// ownCSVs are those that Subscriptions to the operator's CatalogSource have, and those of their InstallPlans. A plan
-// may hold the CSV of another Subscription, which is not the operator's.
-func ownCSVs(all []operatorsv1alpha1.Subscription, served map[types.UID]bool,
+// listOwnCSVs returns the CSVs of the Subscriptions to the operator's CatalogSource, and of their InstallPlans. It
+// leaves out the CSVs of other Subscriptions, which a plan may contain.
+func listOwnCSVs(all []operatorsv1alpha1.Subscription, isServed map[types.UID]bool,
 	plans []operatorsv1alpha1.InstallPlan) map[string]bool {
 	out := map[string]bool{}
 	for i := range plans {
@@ -65,10 +66,11 @@ func ownCSVs(all []operatorsv1alpha1.Subscription, served map[types.UID]bool,
 			out[name] = true
 		}
 	}
-	for _, isServed := range []bool{true, false} { // where two have the same CSV it is not the operator's
+	// The other Subscriptions come last, so that a CSV of both kinds of Subscriptions is not the operator's.
+	for _, isOwn := range []bool{true, false} {
 		for _, s := range all {
-			if served[s.UID] == isServed {
-				out[s.Status.InstalledCSV], out[s.Status.CurrentCSV] = isServed, isServed
+			if isServed[s.UID] == isOwn {
+				out[s.Status.InstalledCSV], out[s.Status.CurrentCSV] = isOwn, isOwn
 			}
 		}
 	}
@@ -76,38 +78,41 @@ func ownCSVs(all []operatorsv1alpha1.Subscription, served map[types.UID]bool,
 	return out
 }
 
-// made are the objects that OLM created, and did not find, when it carried out InstallPlans of the operator. OLM puts
-// no owner on a binding that is among the manifests of a bundle.
-func made(plans []operatorsv1alpha1.InstallPlan, csvs map[string]bool) map[madeObject]bool {
-	out := map[madeObject]bool{}
+// listCreated returns the objects that OLM created, and that did not exist before, when it carried out InstallPlans of
+// the operator. OLM sets no owner on a binding that is in the manifests of a bundle.
+func listCreated(plans []operatorsv1alpha1.InstallPlan, csvs map[string]bool) map[createdObject]bool {
+	out := map[createdObject]bool{}
 	for i := range plans {
 		for _, step := range plans[i].Status.Plan {
 			if step != nil && step.Status == operatorsv1alpha1.StepStatusCreated && csvs[step.Resolving] {
-				out[madeObject{step.Resource.Kind, step.Resource.Name}] = true
+				out[createdObject{step.Resource.Kind, step.Resource.Name}] = true
 			}
 		}
 	}
 	return out
 }
 
-// account tells whether a service account of the namespace is the operator's. One that only OLM manages, without an
-// owner, was among the manifests of a bundle; the bindings tell what it may do.
-func (o ownership) account(account metav1.PartialObjectMetadata) bool {
-	return o.owns(&account) || o.made[madeObject{"ServiceAccount", account.Name}] ||
+// hasAccount reports whether a service account of the namespace belongs to the operator. An account that OLM manages
+// and that has no owner comes from the manifests of a bundle; its bindings are checked separately.
+func (o ownership) hasAccount(account metav1.PartialObjectMetadata) bool {
+	return o.isOwned(&account) || o.created[createdObject{"ServiceAccount", account.Name}] ||
 		account.Labels[labelManaged] == "true" && len(account.OwnerReferences) == 0
 }
 
-// binding tells whether a binding is the operator's.
-func (o ownership) binding(kind string, b metav1.Object) bool {
-	isHere := b.GetNamespace() == "" || b.GetNamespace() == o.namespace
-	return o.owns(b) || isHere && b.GetLabels()[labelManaged] == "true" && o.made[madeObject{kind, b.GetName()}]
+// hasBinding reports whether a binding belongs to the operator: a CSV of the operator owns it, or OLM created it from
+// the manifests of a bundle, in the namespace of the operator or cluster-wide.
+func (o ownership) hasBinding(kind string, b metav1.Object) bool {
+	isInNamespace := b.GetNamespace() == "" || b.GetNamespace() == o.namespace
+	return o.isOwned(b) || isInNamespace && b.GetLabels()[labelManaged] == "true" &&
+		o.created[createdObject{kind, b.GetName()}]
 }
 
-// owns tells whether an object says that a CSV of the operator is its owner, or the OperatorCondition of one.
-func (o ownership) owns(object metav1.Object) bool {
+// isOwned reports whether the owner of an object is a CSV of the operator, or the OperatorCondition of such a CSV.
+func (o ownership) isOwned(object metav1.Object) bool {
 	labels := object.GetLabels()
-	at := labels[labelOwnerNamespace]
-	if o.csvs[labels[labelOwner]] && at != "" && (at == o.namespace || at == object.GetNamespace()) {
+	namespace := labels[labelOwnerNamespace]
+	isFromNamespace := namespace != "" && (namespace == o.namespace || namespace == object.GetNamespace())
+	if o.csvs[labels[labelOwner]] && isFromNamespace {
 		return true
 	}
 	return object.GetNamespace() == o.namespace && slices.ContainsFunc(object.GetOwnerReferences(),
@@ -116,8 +121,8 @@ func (o ownership) owns(object metav1.Object) bool {
 		})
 }
 
-// ownersOf says by whom an object is owned.
-func ownersOf(object metav1.PartialObjectMetadata) string {
+// describeOwner returns a clause about the first owner of an object.
+func describeOwner(object metav1.PartialObjectMetadata) string {
 	for _, r := range object.OwnerReferences {
 		return "its owner is " + r.Kind + " " + r.Name
 	}

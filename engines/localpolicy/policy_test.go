@@ -29,8 +29,7 @@ func parse(t *testing.T, text string) *localpolicy.Policy {
 	return p
 }
 
-// refused checks the reason and the message of a refusal; an empty message says that
-// there must be none.
+// refused checks the reason and the message of a refusal; an empty message means that there must be no refusal.
 func refused(t *testing.T, err error, says string) {
 	t.Helper()
 	if says == "" {
@@ -92,14 +91,13 @@ func TestRelease(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := parse(t, test.policy).Release(test.release)
+			_, err := parse(t, test.policy).JudgeRelease(test.release)
 			refused(t, err, test.says)
 		})
 	}
 }
 
-// TestConfigOfTheAgent: what the hub sets for the agent's own package must not move where the agent looks for what
-// bounds the hub, with and without a policy.
+// TestConfigOfTheAgent checks that the hub cannot change where the agent reads its limits, with and without a policy.
 func TestConfigOfTheAgent(t *testing.T) {
 	variable := v1alpha1.OperatorConfig{Env: []corev1.EnvVar{{Name: "POD_NAMESPACE", Value: "other"}}}
 	for name, test := range map[string]struct {
@@ -119,7 +117,7 @@ func TestConfigOfTheAgent(t *testing.T) {
 			release.Install.Config = &test.config
 			without := &localpolicy.Policy{OwnNamespace: own, Absent: true}
 			for _, p := range []*localpolicy.Policy{parse(t, "deniedNamespaces: []"), without} {
-				_, err := p.Release(release)
+				_, err := p.JudgeRelease(release)
 				if test.says == "" && err != nil || test.says != "" && !strings.Contains(fmt.Sprint(err), test.says) {
 					t.Errorf("got %v, want %q", err, test.says)
 				}
@@ -128,7 +126,7 @@ func TestConfigOfTheAgent(t *testing.T) {
 	}
 }
 
-// A hub cannot do without the owner's keys, nor use others.
+// TestTrustedKeys checks that a hub can neither omit the owner's keys nor use other keys.
 func TestTrustedKeys(t *testing.T) {
 	ours, other := key(t), key(t)
 	policy, err := json.Marshal(localpolicy.Spec{TrustedKeys: []string{ours}})
@@ -151,20 +149,20 @@ func TestTrustedKeys(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			keys, err := p.Release(releaseIn("", "quay.io/x", test.asked...))
+			keys, err := p.JudgeRelease(releaseIn("", "quay.io/x", test.asked...))
 			refused(t, err, test.says)
 			if got := strings.Join(keys, "|"); got != test.want {
 				t.Errorf("keys %q, want %q", got, test.want)
 			}
 		})
 	}
-	refused(t, p.Unsigned(errors.New("no signature")), "not signed by one of trustedKeys (no signature)")
-	if err := parse(t, "{}").Unsigned(errors.New("no signature")); err != nil {
+	refused(t, p.RefuseUnsigned(errors.New("no signature")), "not signed by one of trustedKeys (no signature)")
+	if err := parse(t, "{}").RefuseUnsigned(errors.New("no signature")); err != nil {
 		t.Errorf("a policy without keys: %v", err)
 	}
 }
 
-// What cannot be read permits nothing.
+// TestInvalidPolicy checks that an invalid policy permits nothing.
 func TestInvalidPolicy(t *testing.T) {
 	for name, data := range map[string]map[string]string{
 		"no key":           {"policy.yml": "{}"},
@@ -176,7 +174,7 @@ func TestInvalidPolicy(t *testing.T) {
 		"no whole rule":    {localpolicy.Key: "permissions: {denied: [{resources: [secrets], verbs: [get]}]}"},
 	} {
 		p := localpolicy.Parse(data, own)
-		_, err := p.Release(releaseIn("echo", "quay.io/x"))
+		_, err := p.JudgeRelease(releaseIn("echo", "quay.io/x"))
 		var refusal *localpolicy.RefusalError
 		if !errors.As(err, &refusal) || refusal.Reason != v1alpha1.ReasonLocalPolicyInvalid {
 			t.Errorf("%s: %v, want a refusal", name, err)
@@ -366,7 +364,7 @@ func TestPermissions(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			refused(t, parse(t, test.policy).Bundle("echo.v1.0.0", "", test.bundle, "echo", test.mode), test.says)
+			refused(t, parse(t, test.policy).JudgeBundle("echo.v1.0.0", "", test.bundle, "echo", test.mode), test.says)
 		})
 	}
 }
@@ -379,8 +377,8 @@ func TestImages(t *testing.T) {
 			"image": "quay.io/team/echo:v1"}}
 	})
 	digest := "@sha256:" + strings.Repeat("0", 64)
-	refused(t, p.Bundle("echo", "", objects, "echo", ""), "")
-	refused(t, p.Bundle("echo", "quay.io/team/bundle"+digest, objects, "echo", ""),
+	refused(t, p.JudgeBundle("echo", "", objects, "echo", ""), "")
+	refused(t, p.JudgeBundle("echo", "quay.io/team/bundle"+digest, objects, "echo", ""),
 		"would unpack quay.io/team/bundle"+digest+" into a ConfigMap")
 	p = parse(t, "allowedRegistries: [registry.example.com]") // where the Deployment's image is
 	for where, change := range map[string]func(spec, pod object){
@@ -406,14 +404,14 @@ func TestImages(t *testing.T) {
 				deployment := strategy(spec)["deployments"].([]any)[0].(object)["spec"].(object)
 				change(spec, deployment["template"].(object)["spec"].(object))
 			})
-			refused(t, p.Bundle("echo", "", objects, "echo", ""), "evil.example.com/miner")
+			refused(t, p.JudgeBundle("echo", "", objects, "echo", ""), "evil.example.com/miner")
 		})
 	}
-	refused(t, (*localpolicy.Policy)(nil).Bundle("echo", "", nil, "echo", ""), "")
+	refused(t, (*localpolicy.Policy)(nil).JudgeBundle("echo", "", nil, "echo", ""), "")
 }
 
 // TestObjectsOfTheOwner: an owner may permit operators in the agent's namespace, which upgrades of the agent by OLM
-// need, but no bundle replaces what the owner wrote there.
+// need, but no bundle may replace the owner's objects in it.
 func TestObjectsOfTheOwner(t *testing.T) {
 	bringing := func(kind, name string) [][]byte {
 		return bundleOf(t, nil, object{"apiVersion": "v1", "kind": kind, "metadata": object{"name": name}})
@@ -444,10 +442,11 @@ func TestObjectsOfTheOwner(t *testing.T) {
 		"content without limit": {"deniedNamespaces: []", own, nil, "cannot be judged"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused(t, parse(t, tc.policy).Bundle("bellwether-agent.v1.0.0", "", tc.bundle, tc.namespace, ""), tc.says)
+			refused(t, parse(t, tc.policy).JudgeBundle("bellwether-agent.v1.0.0", "", tc.bundle, tc.namespace, ""),
+				tc.says)
 		})
 	}
 	// Its pods could have the labels of the agent's, by which OLM finds the catalogs of the agent.
-	refused(t, parse(t, "deniedNamespaces: []").Bundle("echo.v1.0.0", "", bundleOf(t, nil), own, ""),
+	refused(t, parse(t, "deniedNamespaces: []").JudgeBundle("echo.v1.0.0", "", bundleOf(t, nil), own, ""),
 		"bundle echo.v1.0.0 is not the agent's")
 }

@@ -8,23 +8,23 @@ import (
 	"reflect"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/catalogs/origin"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Release judges what an admission says itself, before anything is read. It returns the
-// keys by one of which the catalog must be signed; none: it need not be. A nil policy
-// permits everything.
-func (p *Policy) Release(release v1alpha1.Release) (keys []string, err error) {
-	asked := release.Catalog.PublicKeys
+// JudgeRelease judges a release without reading its catalog. The error is a RefusalError if the policy does not permit
+// the release. Otherwise JudgeRelease returns the public keys that the owner and the hub trust: one of these keys must
+// have signed the catalog. No keys mean that the catalog needs no signature. A nil policy permits everything.
+func (p *Policy) JudgeRelease(release v1alpha1.Release) (keys []string, err error) {
+	requested := release.Catalog.PublicKeys
 	if p == nil {
-		return asked, nil
+		return requested, nil
 	}
-	if err := p.config(release); err != nil {
+	if err := p.checkConfig(release); err != nil { // applies even if the owner has written no policy
 		return nil, err
 	}
 	if p.Absent {
-		return asked, nil
+		return requested, nil
 	}
 	if p.Invalid != "" {
 		return nil, &RefusalError{Reason: v1alpha1.ReasonLocalPolicyInvalid, Message: fmt.Sprintf("The policy of the "+
@@ -32,29 +32,30 @@ func (p *Policy) Release(release v1alpha1.Release) (keys []string, err error) {
 			"agent, or delete it.", p.Invalid, ConfigMap)}
 	}
 	namespace := release.TargetNamespace()
-	if pattern := p.deniesNamespace(namespace); pattern != "" {
+	if pattern := p.findDenyingPattern(namespace); pattern != "" {
 		return nil, refuse("namespace %s is denied (%s)", namespace, pattern)
 	}
 	source := release.Catalog.Source
 	if source.Image == "" && (len(p.Spec.AllowedRegistries) > 0 || len(p.Spec.TrustedKeys) > 0) {
 		return nil, refuse("its catalog is the directory %s, which has no registry and no signature", source.Directory)
 	}
-	if err := p.registry("the catalog", source.Image); err != nil {
+	if err := p.checkRegistry("the catalog", source.Image); err != nil {
 		return nil, err
 	}
-	return p.keys(asked)
+	return p.selectKeys(requested)
 }
 
-// config judges what the hub tells operators in the agent's namespace, of which the agent is one. Its environment could
-// say where it looks for the owner's policy and which stores it writes backups to.
-func (p *Policy) config(release v1alpha1.Release) error {
+// checkConfig judges the hub's configuration of operators in the agent's namespace, including the agent itself. It
+// permits resources, node selectors and tolerations only: environment variables of the agent could change where the
+// agent reads the owner's policy, and which stores the agent writes backups to.
+func (p *Policy) checkConfig(release v1alpha1.Release) error {
 	config := release.Install.Config
 	if config == nil || !p.isOwn(release.TargetNamespace()) {
 		return nil
 	}
-	rest := *config
-	rest.Resources, rest.NodeSelector, rest.Tolerations = nil, nil, nil
-	if reflect.DeepEqual(rest, v1alpha1.OperatorConfig{}) {
+	unjudged := *config
+	unjudged.Resources, unjudged.NodeSelector, unjudged.Tolerations = nil, nil, nil
+	if reflect.DeepEqual(unjudged, v1alpha1.OperatorConfig{}) {
 		return nil
 	}
 	return &RefusalError{Reason: v1alpha1.ReasonLocalPolicy, Message: fmt.Sprintf("The release is for the agent's own "+
@@ -64,26 +65,26 @@ func (p *Policy) config(release v1alpha1.Release) error {
 		"in ConfigMap bellwether-agent-settings beside the agent.", p.OwnNamespace)}
 }
 
-// keys are those that both hub and owner trust; those of the owner where the hub asks
-// for none.
-func (p *Policy) keys(asked []string) ([]string, error) {
+// selectKeys returns the keys that both the hub and the owner trust, and an error if there are none. If only the hub or
+// only the owner names keys, it returns these keys.
+func (p *Policy) selectKeys(requested []string) ([]string, error) {
 	if len(p.Spec.TrustedKeys) == 0 {
-		return asked, nil
+		return requested, nil
 	}
-	if len(asked) == 0 {
+	if len(requested) == 0 {
 		return p.Spec.TrustedKeys, nil
 	}
-	both := origin.Trusted(asked, p.Spec.TrustedKeys)
-	if len(both) == 0 {
+	common := catalogs.TrustedKeys(requested, p.Spec.TrustedKeys)
+	if len(common) == 0 {
 		return nil, refuse("none of the %s that the hub asks for is among trustedKeys",
-			phrase.Count(len(asked), "signing key"))
+			phrase.Count(len(requested), "signing key"))
 	}
-	return both, nil
+	return common, nil
 }
 
-// Unsigned is the refusal of a catalog that lacks a signature by one of the keys that
-// Release returned; nil where only the hub asked for one.
-func (p *Policy) Unsigned(cause error) error {
+// RefuseUnsigned returns the refusal of a catalog that no key of the policy has signed; nil if only the hub requires a
+// signature. cause is the error of the signature check with the keys of JudgeRelease.
+func (p *Policy) RefuseUnsigned(cause error) error {
 	if p == nil || len(p.Spec.TrustedKeys) == 0 {
 		return nil
 	}
@@ -91,19 +92,20 @@ func (p *Policy) Unsigned(cause error) error {
 		phrase.Truncate(phrase.OneLine(cause.Error()), maxShown))
 }
 
-// registry judges where an image is; none is permitted.
-func (p *Policy) registry(what, image string) error {
+// checkRegistry refuses an image outside the allowed registries. An empty image is permitted. subject is the subject
+// of the message.
+func (p *Policy) checkRegistry(subject, image string) error {
 	if image == "" || len(p.Spec.AllowedRegistries) == 0 {
 		return nil
 	}
-	repository, err := origin.Repository(image)
+	repository, err := catalogs.Repository(image)
 	if err != nil {
-		return refuse("%s has the name %q: %s", what, phrase.Truncate(image, maxShown), err)
+		return refuse("%s has the name %q: %s", subject, phrase.Truncate(image, maxShown), err)
 	}
 	for _, allowed := range p.Spec.AllowedRegistries {
-		if origin.IsIn(repository, allowed) {
+		if catalogs.IsInRegistry(repository, allowed) {
 			return nil
 		}
 	}
-	return refuse("%s is %s, which is not in allowedRegistries", what, repository)
+	return refuse("%s is %s, which is not in allowedRegistries", subject, repository)
 }

@@ -14,12 +14,10 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/bellwether-dev/bellwether/apis/own"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
@@ -31,7 +29,7 @@ var (
 	zooOperator  = v1alpha1.OperatorReference{Namespace: "fleet", Name: "zoo"}
 )
 
-// admittedTo is an install that was admitted to a package, by the same name.
+// admittedTo returns an install that was admitted to a package with the same name.
 func admittedTo(pkg string) *v1alpha1.OperatorInstall {
 	return &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-prod", Name: "fleet.echo"},
 		Spec: v1alpha1.OperatorInstallSpec{Operator: echoOperator, Cluster: "prod",
@@ -39,7 +37,7 @@ func admittedTo(pkg string) *v1alpha1.OperatorInstall {
 				Release: v1alpha1.Release{Package: pkg, Channel: "stable", Version: "1.0.0", Bundle: pkg + ".v1.0.0"}}}}
 }
 
-// subscriptionOfSomebody is for a package, in its namespace.
+// subscriptionOfSomebody returns a Subscription of another owner to a package, in the package's namespace.
 func subscriptionOfSomebody(pkg, name string, change ...func(*operatorsv1alpha1.Subscription)) client.Object {
 	sub := &operatorsv1alpha1.Subscription{ObjectMeta: named(pkg, name),
 		Spec: &operatorsv1alpha1.SubscriptionSpec{Package: pkg, Channel: "stable", CatalogSource: "community",
@@ -50,12 +48,12 @@ func subscriptionOfSomebody(pkg, name string, change ...func(*operatorsv1alpha1.
 	return sub
 }
 
-// labelled has the labels of what Bellwether manages for an operator.
+// labelled adds the labels of objects that Bellwether manages for an operator.
 func labelled(by v1alpha1.OperatorReference) func(*operatorsv1alpha1.Subscription) {
 	return func(s *operatorsv1alpha1.Subscription) { s.Labels = by.ManagedLabels() }
 }
 
-// noted has an annotation with JSON.
+// noted adds an annotation with JSON.
 func noted(annotation string, value any) func(*operatorsv1alpha1.Subscription) {
 	return func(s *operatorsv1alpha1.Subscription) {
 		text, err := json.Marshal(value)
@@ -68,31 +66,41 @@ func noted(annotation string, value any) func(*operatorsv1alpha1.Subscription) {
 	}
 }
 
-// readerOf observes an install on a cluster with these objects.
-func readerOf(t *testing.T, install *v1alpha1.OperatorInstall, objects ...client.Object) *reader {
+// clusterOf returns a cluster with these objects.
+func clusterOf(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+// observeSubscriptions observes the Subscriptions of an install on a cluster.
+func observeSubscriptions(t *testing.T, install *v1alpha1.OperatorInstall, local client.Client) *Observation {
+	t.Helper()
 	set, err := templates.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &reader{local: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), templates: set,
-		install: install, data: dataFor(install, "127.0.0.1:50100"),
-		observation: &Observation{rendered: map[string]*unstructured.Unstructured{},
-			subscriptions: map[string]*unstructured.Unstructured{}}}
+	o := &Observation{Observed: plan.Observed{OLM: true, View: plan.View{Address: "127.0.0.1:50100"}}}
+	o.Subscriptions, err = listAs[operatorsv1alpha1.Subscription](t.Context(), local, plan.KindSubscription,
+		client.InNamespace(install.Spec.Admission.Release.TargetNamespace()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.facts = plan.NewFacts(install, &o.Observed, set, now)
+	return o
 }
 
-// TestOursIsWhatWeMadeOrAdopted: a name says nothing about who made a Subscription.
+// TestOursIsWhatWeMadeOrAdopted checks that the name of a Subscription does not decide who owns it.
 func TestOursIsWhatWeMadeOrAdopted(t *testing.T) {
 	t.Parallel()
 	adoptedBy := func(by v1alpha1.OperatorReference) func(*operatorsv1alpha1.Subscription) {
-		return noted(v1alpha1.AnnotationAdopted, original{Operator: by, Spec: map[string]any{"name": "echo"}})
+		return noted(v1alpha1.AnnotationAdopted, plan.Original{Operator: by, Spec: map[string]any{"name": "echo"}})
 	}
 	keptBy := func(by v1alpha1.OperatorReference) func(*operatorsv1alpha1.Subscription) {
-		r := recordOf(admittedTo("echo"))
+		r := plan.RecordOf(admittedTo("echo"))
 		r.Operator = by
 		return noted(v1alpha1.AnnotationKept, r)
 	}
@@ -128,25 +136,22 @@ func TestOursIsWhatWeMadeOrAdopted(t *testing.T) {
 		"two, and the one with the name counts": {"echo", []client.Object{
 			subscriptionOfSomebody("echo", "a-copy", labelled(echoOperator)),
 			subscriptionOfSomebody("echo", "echo", labelled(echoOperator))}, "echo", "echo"},
-		"the agent's own, which people make": {own.AgentPackage, []client.Object{subscriptionOfSomebody(
-			own.AgentPackage, own.AgentPackage)}, own.AgentPackage, own.AgentPackage},
+		"the agent's own, which people make": {v1alpha1.AgentPackage, []client.Object{subscriptionOfSomebody(
+			v1alpha1.AgentPackage, v1alpha1.AgentPackage)}, v1alpha1.AgentPackage, v1alpha1.AgentPackage},
 		"an annotation that nobody can read": {"echo", []client.Object{subscriptionOfSomebody("echo", "my-echo",
 			noted(v1alpha1.AnnotationAdopted, "rubbish"))}, "", "echo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := readerOf(t, admittedTo(test.pkg), test.subs...)
-			if err := r.readSubscriptions(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			facts := observeSubscriptions(t, admittedTo(test.pkg), clusterOf(t, test.subs...)).facts
 			ours := ""
-			for _, s := range r.observation.Cluster.Subscriptions {
-				if s.Ours {
+			for _, s := range facts.Cluster.Subscriptions {
+				if s.IsOwn {
 					ours += s.Name
 				}
 			}
 			if diff := cmp.Diff([]string{test.ours, test.applied},
-				[]string{ours, r.observation.rendered[plan.KindSubscription].GetName()}); diff != "" {
+				[]string{ours, facts.Rendered[plan.KindSubscription].GetName()}); diff != "" {
 				t.Errorf("ours, and what is applied (-want +got):\n%s", diff)
 			}
 		})
@@ -164,43 +169,39 @@ func TestTakenOverAndGivenBack(t *testing.T) {
 		s.Status.InstalledCSV = "echo.v1.0.0"
 	})
 	install := admittedTo("echo")
-	first := readerOf(t, install, before)
+	local := clusterOf(t, before)
 	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-	e := &Engine{Options: Options{Local: first.local, Now: func() time.Time { return at }}}
-	observe := func() (*reader, plan.Subscription) {
+	e := &Engine{Options: Options{Local: local, Now: func() time.Time { return at }}}
+	observe := func() (*Observation, plan.Subscription) {
 		t.Helper()
-		r := readerOf(t, install)
-		r.local = first.local
-		if err := r.readSubscriptions(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return r, r.observation.Cluster.Subscriptions[0]
+		o := observeSubscriptions(t, install, local)
+		return o, o.facts.Cluster.Subscriptions[0]
 	}
-	do := func(r *reader, verb plan.Verb, s plan.Subscription) error {
-		return e.Apply(t.Context(), install, r.observation, []plan.Action{{Verb: verb, Kind: plan.KindSubscription,
+	do := func(o *Observation, verb plan.Verb, s plan.Subscription) error {
+		return e.Apply(t.Context(), install, o, []plan.Action{{Verb: verb, Kind: plan.KindSubscription,
 			Name: s.Name, Object: s.Object}})
 	}
 	current := func() *operatorsv1alpha1.Subscription {
 		t.Helper()
 		now := &operatorsv1alpha1.Subscription{}
-		if err := first.local.Get(t.Context(), client.ObjectKeyFromObject(before), now); err != nil {
+		if err := local.Get(t.Context(), client.ObjectKeyFromObject(before), now); err != nil {
 			t.Fatal(err)
 		}
 		return now
 	}
 	was := current()
 
-	r, s := observe()
-	if s.Ours || s.Adopted != nil {
+	o, s := observe()
+	if s.IsOwn || s.Adopted != nil {
 		t.Fatalf("somebody's: %+v", s)
 	}
-	if err := do(r, plan.TakeOver, s); err != nil {
+	if err := do(o, plan.TakeOver, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := do(r, plan.TakeOver, s); !apierrors.IsConflict(err) {
+	if err := do(o, plan.TakeOver, s); !apierrors.IsConflict(err) {
 		t.Errorf("what was changed since is taken over again: %v", err)
 	}
-	stale, staleSub := r, s
+	stale, staleSub := o, s
 	staleSub.ResourceVersion = "1"
 	if err := do(stale, plan.TakeOver, staleSub); !errors.Is(err, errNotAsObserved) {
 		t.Errorf("what was not observed so is taken over: %v", err)
@@ -208,7 +209,7 @@ func TestTakenOverAndGivenBack(t *testing.T) {
 	_, s = observe()
 	want := &v1alpha1.AdoptedSubscription{Name: "my-echo", Since: metav1.NewTime(at), Bundle: "echo.v1.0.0",
 		Channel: "stable", Source: "community", SourceNamespace: "olm", Approval: "Automatic"}
-	if diff := cmp.Diff(want, s.Adopted); diff != "" || !s.Ours || !s.AwaitsView || !s.Keeps || s.Outdated {
+	if diff := cmp.Diff(want, s.Adopted); diff != "" || !s.IsOwn || !s.AwaitsView || !s.Keeps || s.Outdated {
 		t.Errorf("taken over: %+v (-want +got):\n%s", s, diff)
 	}
 	taken, expected := current(), was.DeepCopy()
@@ -221,11 +222,11 @@ func TestTakenOverAndGivenBack(t *testing.T) {
 		NodeSelector: map[string]string{"a": "b"}}
 	taken.Annotations["since"], taken.Labels["olm"] = "then", "x"
 	taken.Annotations[v1alpha1.AnnotationSpecHash] = "hash"
-	if err := first.local.Update(t.Context(), taken); err != nil {
+	if err := local.Update(t.Context(), taken); err != nil {
 		t.Fatal(err)
 	}
-	r, s = observe()
-	if err := do(r, plan.GiveBack, s); err != nil {
+	o, s = observe()
+	if err := do(o, plan.GiveBack, s); err != nil {
 		t.Fatal(err)
 	}
 	given := current()
@@ -234,7 +235,7 @@ func TestTakenOverAndGivenBack(t *testing.T) {
 	if diff := cmp.Diff(was, given); diff != "" {
 		t.Errorf("given back (-want +got):\n%s", diff)
 	}
-	if _, s = observe(); s.Ours {
+	if _, s = observe(); s.IsOwn {
 		t.Error("it is the operator's still")
 	}
 }
@@ -242,7 +243,7 @@ func TestTakenOverAndGivenBack(t *testing.T) {
 // TestRequestToAdopt: the route and the view of an adoption begin with what others have installed.
 func TestRequestToAdopt(t *testing.T) {
 	t.Parallel()
-	csv := plan.CSV{Name: "echo.v1.0.0", Version: "1.0.0", Ours: true, Phase: "Succeeded"}
+	csv := plan.CSV{Name: "echo.v1.0.0", Version: "1.0.0", IsOfPackage: true, Phase: "Succeeded"}
 	theirs := plan.Cluster{CSVs: []plan.CSV{csv}, Subscriptions: []plan.Subscription{{Name: "my-echo", Package: "echo",
 		InstalledCSV: csv.Name}}}
 	orphan := plan.Cluster{CSVs: []plan.CSV{csv}}
@@ -266,7 +267,7 @@ func TestRequestToAdopt(t *testing.T) {
 			release := &install.Spec.Admission.Release
 			release.Bundle, release.Version = "echo.v1.1.0", "1.1.0"
 			release.Adopt, release.AsInstalled = test.adopt, test.asInstalled
-			r := requestFor(install, test.cluster, nil, now)
+			r := plan.RequestFor(install, test.cluster, nil, now)
 			if r.Installed.Name != test.installed || r.Release.Bundle != test.target {
 				t.Errorf("from %q to %q, want from %q to %q", r.Installed.Name, r.Release.Bundle, test.installed,
 					test.target)
@@ -275,7 +276,8 @@ func TestRequestToAdopt(t *testing.T) {
 	}
 }
 
-// TestOfferToAdopt: an adoption is offered no other version, and the package is known also where there is no way.
+// TestOfferToAdopt checks that an adoption is offered no other version, and that the package is known even without an
+// upgrade path.
 func TestOfferToAdopt(t *testing.T) {
 	t.Parallel()
 	installed := func(version string) catalogs.Installed {
@@ -302,9 +304,9 @@ func TestOfferToAdopt(t *testing.T) {
 			if test.asInstalled {
 				r.Release.Bundle, r.Release.Version = r.Installed.Name, r.Installed.Version
 			}
-			f.get(keyOf("a"), r, "")
+			f.getOrRead(keyOf("a"), r, "")
 			f.waitFor(keyOf("a"))
-			offer := f.get(keyOf("a"), r, "").offer
+			offer := f.getOrRead(keyOf("a"), r, "").offer
 			problem := ""
 			if offer.Problem != nil {
 				problem = offer.Problem.Reason

@@ -26,20 +26,14 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
-const (
-	// fieldOwner owns the fields that the agent sets on the fleet cluster.
-	fieldOwner = client.FieldOwner("bellwether-agent")
+// fieldOwner is the field manager of the agent on the fleet cluster.
+const fieldOwner = client.FieldOwner(plan.FieldOwner)
 
-	// annotationKeep marks a namespace that must not be deleted with its operator.
-	annotationKeep = "bellwether.dev/keep"
+// abandonedStrategy is an install strategy that OLM does not support. OLM fails a CSV with such a strategy at once,
+// keeps it Failed, and lets the next CSV replace it. The objects of the CSV stay until then.
+const abandonedStrategy = "abandoned-by-bellwether"
 
-	// strategyAbandoned is an install strategy that OLM does not know. OLM fails a
-	// CSV with such a strategy at once, keeps it Failed, and lets the next one
-	// replace it. What the CSV created stays until then.
-	strategyAbandoned = "abandoned-by-bellwether"
-)
-
-// kinds are those of the objects that actions are about.
+// kinds maps the kinds of actions to the kinds of their objects.
 var kinds = map[string]schema.GroupVersionKind{
 	plan.KindNamespace:     corev1.SchemeGroupVersion.WithKind(plan.KindNamespace),
 	plan.KindOperatorGroup: operatorsv1.SchemeGroupVersion.WithKind(plan.KindOperatorGroup),
@@ -50,62 +44,69 @@ var kinds = map[string]schema.GroupVersionKind{
 	plan.KindDeployment:    appsv1.SchemeGroupVersion.WithKind(plan.KindDeployment),
 }
 
-// Apply carries out the actions in order and stops at the first error. Each can
-// be repeated, so the next pass does the rest.
+// Apply carries out the actions in order and stops at the first error. Each action can be repeated, so the next pass
+// does the rest.
 func (e *Engine) Apply(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation,
 	actions []plan.Action) error {
 	for _, action := range actions {
-		log.FromContext(ctx).Info("Acting", "verb", action.Verb, "kind", action.Kind, "name", action.Name,
-			"value", action.Value)
-		if err := e.act(ctx, install, o, action); err != nil {
+		if action.Verb != plan.Read {
+			log.FromContext(ctx).Info("Acting", "verb", action.Verb, "kind", action.Kind, "name", action.Name,
+				"value", action.Value)
+		}
+		if err := e.runAction(ctx, install, o, action); err != nil {
 			return fmt.Errorf("%s %s %s: %w", action.Verb, action.Kind, action.Name, err)
 		}
 	}
 	return nil
 }
 
-// WhileFrozen keeps views served, so that OLM does not take its CatalogSources for broken.
+// WhileFrozen returns the actions that serve views, so that OLM can still connect to its CatalogSources during
+// a freeze.
 func (e *Engine) WhileFrozen(actions []plan.Action) []plan.Action {
 	return slices.DeleteFunc(slices.Clone(actions), func(a plan.Action) bool { return a.Verb != plan.Serve })
 }
 
-func (e *Engine) act(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation, a plan.Action) error {
+// runAction carries out one action.
+func (e *Engine) runAction(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation,
+	a plan.Action) error {
 	switch a.Verb {
+	case plan.Read:
+		return e.readData(ctx, install, o, a)
 	case plan.Serve:
-		_, _, err := e.Views.Set(viewKey(install), o.view, servedPort(o.Cluster.CatalogSource))
+		_, _, err := e.Views.Set(formatViewKey(install), o.view, readServedPort(o.facts.Cluster.CatalogSource))
 		return err
 	case plan.StopServing:
-		e.Views.Remove(viewKey(install))
+		e.Views.Remove(formatViewKey(install))
 		e.offers.forget(client.ObjectKeyFromObject(install))
-		e.comparisons.forget(client.ObjectKeyFromObject(install))
-		e.compared.forget(client.ObjectKeyFromObject(install))
+		e.driftCache.forget(client.ObjectKeyFromObject(install))
+		e.stepsCache.forget(client.ObjectKeyFromObject(install))
 		return nil
 	case plan.Apply:
-		rendered, ok := o.rendered[a.Kind]
+		rendered, ok := o.facts.Rendered[a.Kind]
 		if !ok {
-			return nil // its template does not render; the status says so
+			return nil // the template does not render; the status reports that
 		}
 		return e.Local.Apply(ctx, client.ApplyConfigurationFromUnstructured(rendered), fieldOwner,
 			client.ForceOwnership)
 	case plan.Delete:
-		return client.IgnoreNotFound(e.Local.Delete(ctx, objectFor(install, a),
+		return client.IgnoreNotFound(e.Local.Delete(ctx, newActionObject(install, a),
 			client.Preconditions{UID: &a.Object.UID}))
 	case plan.Correct:
-		return e.correct(ctx, install, o, a)
+		return e.correctFields(ctx, install, o, a)
 	case plan.Redo:
-		return e.redo(ctx, install, a)
+		return e.redoPlan(ctx, install, a)
 	case plan.TakeOver:
 		return e.takeOver(ctx, install, o, a)
 	case plan.GiveBack:
-		return e.giveBack(ctx, install, o, a)
+		return e.restoreSubscription(ctx, install, o, a)
 	default:
-		return e.change(ctx, install, a)
+		return e.patchObject(ctx, install, a)
 	}
 }
 
-// servedPort is the port that OLM was given before the agent started, so that a
-// restart does not move the view; 0 for any.
-func servedPort(source *plan.CatalogSource) int {
+// readServedPort returns the port in the address of a CatalogSource, so that a restart of the agent does not move the
+// view; 0 for any port.
+func readServedPort(source *plan.CatalogSource) int {
 	if source == nil {
 		return 0
 	}
@@ -120,8 +121,8 @@ func servedPort(source *plan.CatalogSource) int {
 	return port
 }
 
-// objectFor is the object that an action is about.
-func objectFor(install *v1alpha1.OperatorInstall, a plan.Action) *unstructured.Unstructured {
+// newActionObject returns an empty object with the kind and name of an action's object.
+func newActionObject(install *v1alpha1.OperatorInstall, a plan.Action) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kinds[a.Kind])
 	object.SetName(a.Name)
@@ -131,9 +132,9 @@ func objectFor(install *v1alpha1.OperatorInstall, a plan.Action) *unstructured.U
 	return object
 }
 
-// change patches an object of OLM, or its status.
-func (e *Engine) change(ctx context.Context, install *v1alpha1.OperatorInstall, a plan.Action) error {
-	p := patchFor(a, install.Spec.Admission.Revision, e.Now())
+// patchObject patches an object of OLM, or its status.
+func (e *Engine) patchObject(ctx context.Context, install *v1alpha1.OperatorInstall, a plan.Action) error {
+	p := newPatch(a, install.Spec.Admission.Revision, e.Now())
 	p.Metadata.ResourceVersion = a.Object.ResourceVersion
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -141,9 +142,9 @@ func (e *Engine) change(ctx context.Context, install *v1alpha1.OperatorInstall, 
 	}
 	patch := client.RawPatch(types.MergePatchType, text)
 	if p.Status != nil {
-		return e.Local.Status().Patch(ctx, objectFor(install, a), patch, fieldOwner)
+		return e.Local.Status().Patch(ctx, newActionObject(install, a), patch, fieldOwner)
 	}
-	return e.Local.Patch(ctx, objectFor(install, a), patch, fieldOwner)
+	return e.Local.Patch(ctx, newActionObject(install, a), patch, fieldOwner)
 }
 
 // patch is a merge patch. The resource version is a precondition.
@@ -158,8 +159,8 @@ type patchMetadata struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
-// patchFor returns what an action changes.
-func patchFor(a plan.Action, revision int64, now time.Time) patch {
+// newPatch returns the patch for an action whose object is patched; an empty patch for any other action.
+func newPatch(a plan.Action, revision int64, now time.Time) patch {
 	switch a.Verb {
 	case plan.Approve:
 		return patch{
@@ -169,14 +170,14 @@ func patchFor(a plan.Action, revision int64, now time.Time) patch {
 		}
 	case plan.Abandon:
 		var spec strategy
-		spec.Install.Strategy = strategyAbandoned
+		spec.Install.Strategy = abandonedStrategy
 		return patch{Spec: spec}
 	case plan.Detach:
 		return patch{Spec: detachedCSV{}}
 	case plan.Forget:
 		return patch{Metadata: patchMetadata{Annotations: map[string]string{v1alpha1.AnnotationKept: ""}}}
 	case plan.Keep:
-		return patch{Metadata: patchMetadata{Annotations: map[string]string{annotationKeep: a.Value}}}
+		return patch{Metadata: patchMetadata{Annotations: map[string]string{plan.AnnotationKeep: a.Value}}}
 	case plan.Retry:
 		return patch{Status: retriedPlan{Phase: operatorsv1alpha1.InstallPlanPhaseInstalling}}
 	case plan.Adopt:
@@ -189,18 +190,18 @@ func patchFor(a plan.Action, revision int64, now time.Time) patch {
 		}
 		return patch{Status: status}
 	case plan.Reprocess:
-		return patch{Status: phaseOfCSV{Phase: operatorsv1alpha1.CSVPhasePending,
+		return patch{Status: csvPhase{Phase: operatorsv1alpha1.CSVPhasePending,
 			Reason:  operatorsv1alpha1.CSVReasonRequirementsUnknown,
 			Message: "processed again on behalf of Bellwether"}}
 	case plan.SetReplacing:
-		return patch{Status: phaseOfCSV{Phase: operatorsv1alpha1.CSVPhaseReplacing,
+		return patch{Status: csvPhase{Phase: operatorsv1alpha1.CSVPhaseReplacing,
 			Reason:  operatorsv1alpha1.CSVReasonBeingReplaced,
 			Message: "replaced on behalf of Bellwether"}}
 	}
 	return patch{}
 }
 
-// The parts of OLM's objects that are patched. A field that is nil is removed.
+// The parts of OLM's objects that are patched. A nil field is removed from the object.
 type (
 	approval struct {
 		Approved bool `json:"approved"`
@@ -213,8 +214,7 @@ type (
 	detachedCSV struct {
 		Replaces *string `json:"replaces"`
 	}
-	// retriedPlan sets a failed InstallPlan back to where OLM carries it out. Steps
-	// that are done stay done.
+	// retriedPlan makes OLM carry out a failed InstallPlan again. Completed steps stay completed.
 	retriedPlan struct {
 		Phase      operatorsv1alpha1.InstallPlanPhase `json:"phase"`
 		Message    *string                            `json:"message"`
@@ -228,9 +228,8 @@ type (
 		State        operatorsv1alpha1.SubscriptionState `json:"state"`
 		LastUpdated  string                              `json:"lastUpdated"`
 	}
-	// resetSubscription takes a Subscription back to what is installed. OLM resolves
-	// at once, and makes a plan only for what differs from the current CSV. The time
-	// makes it a change in any case.
+	// resetSubscription removes OLM's plan from a Subscription. OLM then resolves at once, and makes a plan only for
+	// a CSV other than the current CSV. The time makes sure that the patch is a change.
 	resetSubscription struct {
 		LastUpdated    string  `json:"lastUpdated"`
 		InstallPlanRef *string `json:"installPlanRef"`
@@ -238,9 +237,9 @@ type (
 		State          *string `json:"state"`
 		CurrentCSV     *string `json:"currentCSV"`
 	}
-	// phaseOfCSV makes OLM go on with a CSV from another phase. What it created is there, so one that is processed
-	// again is Succeeded in a moment.
-	phaseOfCSV struct {
+	// csvPhase makes OLM continue with a CSV from another phase. The objects of the CSV exist, so a CSV that is
+	// processed again is Succeeded after a moment.
+	csvPhase struct {
 		Phase   operatorsv1alpha1.ClusterServiceVersionPhase `json:"phase"`
 		Reason  operatorsv1alpha1.ConditionReason            `json:"reason"`
 		Message string                                       `json:"message"`

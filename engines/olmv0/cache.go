@@ -27,8 +27,8 @@ import (
 )
 
 // The agent's permissions on its own cluster. It reads ConfigMaps, Services,
-// volumes and the operators' own resources (through the role view) only to
-// learn whether a namespace is empty.
+// volumes and the operators' own resources (through the role view) only to check
+// whether a namespace is empty.
 //
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;services;persistentvolumeclaims,verbs=list
@@ -39,25 +39,25 @@ import (
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=clusterserviceversions/status;installplans/status;subscriptions/status,verbs=patch
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=clusterserviceversions,verbs=get;list;watch;patch;delete
 
-// LocalCache says what of the fleet cluster is kept in memory: no copied CSVs,
-// no Deployment that OLM did not create, and no manifest that nobody reads.
+// LocalCache returns which objects of the fleet cluster are kept in memory: no copied CSVs, no Deployments that OLM
+// did not create, and no manifests that no code reads.
 func LocalCache() cache.Options {
-	notCopied := labels.NewSelector().Add(*must(labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey,
+	notCopied := labels.NewSelector().Add(*mustSucceed(labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey,
 		selection.DoesNotExist, nil)))
-	ofOLM := labels.NewSelector().Add(*must(labels.NewRequirement(plan.LabelOwner, selection.Exists, nil)))
+	ownedByOLM := labels.NewSelector().Add(*mustSucceed(labels.NewRequirement(plan.LabelOwner, selection.Exists, nil)))
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: notCopied, Transform: stripCSV},
 			&operatorsv1alpha1.InstallPlan{}:           {Transform: stripInstallPlan},
 			&operatorsv1alpha1.Subscription{}:          {Transform: stripSubscription},
-			&appsv1.Deployment{}:                       {Label: ofOLM},
+			&appsv1.Deployment{}:                       {Label: ownedByOLM},
 		},
 	}
 }
 
-// Mapper knows OLM's kinds even where the cluster does not serve them yet, so
-// that the agent can start there and report it.
+// Mapper returns a REST mapper that has OLM's kinds even if the cluster does not serve them yet, so that the agent
+// can start there and report it.
 func Mapper(c *rest.Config, http *http.Client) (meta.RESTMapper, error) {
 	served, err := apiutil.NewDynamicRESTMapper(c, http)
 	if err != nil {
@@ -76,15 +76,16 @@ func Mapper(c *rest.Config, http *http.Client) (meta.RESTMapper, error) {
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{olm, served}}, nil
 }
 
-func must[T any](v T, err error) T {
+// mustSucceed returns v, and panics if err is not nil.
+func mustSucceed[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
 	return v
 }
 
-// stripCSV keeps what observe, Finder and package vitals read. A CSV carries its operator's icon,
-// description and Deployments, often hundreds of kilobytes.
+// stripCSV keeps the fields that Observe, Finder and package vitals read. A CSV has its operator's icon, description
+// and Deployments, often hundreds of kilobytes.
 func stripCSV(object any) (any, error) {
 	csv, ok := object.(*operatorsv1alpha1.ClusterServiceVersion)
 	if !ok {
@@ -95,46 +96,48 @@ func stripCSV(object any) (any, error) {
 	for i, crd := range owned {
 		kept[i] = operatorsv1alpha1.CRDDescription{Name: crd.Name, Version: crd.Version, Kind: crd.Kind}
 	}
-	slim := &operatorsv1alpha1.ClusterServiceVersion{
+	stripped := &operatorsv1alpha1.ClusterServiceVersion{
 		TypeMeta:   csv.TypeMeta,
-		ObjectMeta: slimMeta(csv.ObjectMeta),
+		ObjectMeta: stripMeta(csv.ObjectMeta),
 	}
-	slim.ManagedFields = writersOfSpec(csv.ManagedFields)
-	slim.Spec.Version, slim.Spec.Replaces = csv.Spec.Version, csv.Spec.Replaces
-	slim.Spec.CustomResourceDefinitions.Owned = kept
+	stripped.ManagedFields = listSpecWriters(csv.ManagedFields)
+	stripped.Spec.Version, stripped.Spec.Replaces = csv.Spec.Version, csv.Spec.Replaces
+	stripped.Spec.CustomResourceDefinitions.Owned = kept
 	for _, crd := range csv.Spec.CustomResourceDefinitions.Required {
-		slim.Spec.CustomResourceDefinitions.Required = append(slim.Spec.CustomResourceDefinitions.Required,
+		stripped.Spec.CustomResourceDefinitions.Required = append(stripped.Spec.CustomResourceDefinitions.Required,
 			operatorsv1alpha1.CRDDescription{Name: crd.Name})
 	}
-	deployments := &slim.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	deployments := &stripped.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		one := operatorsv1alpha1.StrategyDeploymentSpec{Name: d.Name}
-		one.Spec.Replicas = d.Spec.Replicas
-		*deployments = append(*deployments, one)
+		stripped := operatorsv1alpha1.StrategyDeploymentSpec{Name: d.Name}
+		stripped.Spec.Replicas = d.Spec.Replicas
+		*deployments = append(*deployments, stripped)
 	}
 	for _, w := range csv.Spec.WebhookDefinitions {
-		slim.Spec.WebhookDefinitions = append(slim.Spec.WebhookDefinitions,
+		stripped.Spec.WebhookDefinitions = append(stripped.Spec.WebhookDefinitions,
 			operatorsv1alpha1.WebhookDescription{GenerateName: w.GenerateName, Type: w.Type})
 	}
-	slim.Status.Phase, slim.Status.Reason, slim.Status.Message = csv.Status.Phase, csv.Status.Reason, csv.Status.Message
-	slim.Status.LastTransitionTime = csv.Status.LastTransitionTime
+	stripped.Status.Phase, stripped.Status.Reason, stripped.Status.Message =
+		csv.Status.Phase, csv.Status.Reason, csv.Status.Message
+	stripped.Status.LastTransitionTime = csv.Status.LastTransitionTime
 	for _, r := range csv.Status.RequirementStatus {
 		if plan.IsUnmet(r) {
-			slim.Status.RequirementStatus = append(slim.Status.RequirementStatus,
+			stripped.Status.RequirementStatus = append(stripped.Status.RequirementStatus,
 				operatorsv1alpha1.RequirementStatus{Kind: r.Kind, Name: r.Name, Status: r.Status, Message: r.Message})
 		}
 	}
-	return slim, nil
+	return stripped, nil
 }
 
-// stripInstallPlan drops the manifests, which are most of it.
+// stripInstallPlan removes the manifests, which are most of an InstallPlan, and all annotations except for the revision
+// of the approval.
 func stripInstallPlan(object any) (any, error) {
 	p, ok := object.(*operatorsv1alpha1.InstallPlan)
 	if !ok {
 		return object, nil
 	}
 	revision, approved := p.Annotations[v1alpha1.AnnotationRevision]
-	p.ObjectMeta = slimMeta(p.ObjectMeta)
+	p.ObjectMeta = stripMeta(p.ObjectMeta)
 	if approved {
 		p.Annotations = map[string]string{v1alpha1.AnnotationRevision: revision}
 	}
@@ -146,32 +149,33 @@ func stripInstallPlan(object any) (any, error) {
 	return p, nil
 }
 
-// stripSubscription keeps of the field managers only who owns fields of the spec.
+// stripSubscription keeps only the field managers that own fields of the spec.
 func stripSubscription(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
-		o.SetManagedFields(writersOfSpec(o.GetManagedFields()))
+		o.SetManagedFields(listSpecWriters(o.GetManagedFields()))
 	}
 	return object, nil
 }
 
-// writersOfSpec returns the names of the field managers that own fields of the spec, each in an entry that says just
-// that. What it returns it returns again: informers may transform an object more than once (TransformFunc of
+// listSpecWriters returns an entry for each field manager that owns fields of the spec. An entry has only the name of
+// the field manager. The function is idempotent: informers may transform an object more than once (TransformFunc of
 // client-go).
-func writersOfSpec(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+func listSpecWriters(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var out []metav1.ManagedFieldsEntry
 	for _, f := range fields {
 		if f.Subresource == "" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:spec"`) &&
 			!slices.ContainsFunc(out, func(o metav1.ManagedFieldsEntry) bool { return o.Manager == f.Manager }) {
-			out = append(out, metav1.ManagedFieldsEntry{Manager: f.Manager, FieldsV1: ofSpec})
+			out = append(out, metav1.ManagedFieldsEntry{Manager: f.Manager, FieldsV1: specFields})
 		}
 	}
 	return out
 }
 
-// ofSpec says that fields of the spec are owned, and not which.
-var ofSpec = metav1.NewFieldsV1(`{"f:spec":{}}`)
+// specFields records that fields of the spec are owned, without the names of the fields.
+var specFields = metav1.NewFieldsV1(`{"f:spec":{}}`)
 
-func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
+// stripMeta returns metadata without managed fields and annotations.
+func stripMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	m.ManagedFields, m.Annotations = nil, nil
 	return m
 }

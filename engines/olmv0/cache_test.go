@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestStripCSV: the cache keeps what is read of a CSV, and not what it weighs.
+// TestStripCSV checks that the cache keeps only the fields of a CSV that are read.
 func TestStripCSV(t *testing.T) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	csv.Name = "echo.v1.0.0"
@@ -40,7 +40,7 @@ func TestStripCSV(t *testing.T) {
 	want.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "echos.example.com",
 		Version: "v1", Kind: "Echo"}}
 	want.Spec.CustomResourceDefinitions.Required = []operatorsv1alpha1.CRDDescription{{Name: "dbs.example.com"}}
-	want.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "catalog", FieldsV1: ofSpec}}
+	want.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "catalog", FieldsV1: specFields}}
 	want.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "echo",
 		Spec: appsv1.DeploymentSpec{Replicas: &replicas}}}
 	want.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{

@@ -18,25 +18,25 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 )
 
-// What the cluster has of the accounts and roles that a bundle names, where the policy of its owner limits permissions.
+// The agent reads the accounts and roles that a bundle names if the policy of the cluster's owner limits permissions.
 //
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;clusterroles,verbs=get
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings;clusterrolebindings,verbs=list
 
-// claimed reads what the cluster has of what bundles claim, past the cache.
-type claimed struct {
+// claimReader reads the objects that bundles claim and that the cluster already has. It does not use the cache.
+type claimReader struct {
 	live client.Reader
 	// source is the CatalogSource that serves the operator.
 	source string
 }
 
-// judge refuses bundles of which one claims what others made. Where that cannot be read it is refused too.
-func (c claimed) judge(ctx context.Context, all []*localpolicy.Claims) error {
+// judgeClaims returns a RefusalError if a bundle claims objects that others made, or if the objects cannot be read.
+func (c claimReader) judgeClaims(ctx context.Context, all []*localpolicy.Claims) error {
 	for _, claims := range all {
-		cluster, err := c.read(ctx, claims)
+		cluster, err := c.readClaimed(ctx, claims)
 		if err != nil {
-			return localpolicy.Unreadable(claims.Bundle, err)
+			return localpolicy.RefuseUnreadable(claims.Bundle, err)
 		}
 		if err := claims.Judge(cluster); err != nil {
 			return err
@@ -45,11 +45,12 @@ func (c claimed) judge(ctx context.Context, all []*localpolicy.Claims) error {
 	return nil
 }
 
-func (c claimed) read(ctx context.Context, claims *localpolicy.Claims) (localpolicy.Cluster, error) {
+// readClaimed reads the objects of the cluster that the claims of a bundle are compared with.
+func (c claimReader) readClaimed(ctx context.Context, claims *localpolicy.Claims) (localpolicy.Cluster, error) {
 	out := localpolicy.Cluster{Source: c.source, Roles: map[localpolicy.Role]metav1.PartialObjectMetadata{}}
 	for _, name := range claims.Accounts {
 		kind := corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-		account, exists, err := c.get(ctx, kind, claims.Namespace, name)
+		account, exists, err := c.readMetadata(ctx, kind, claims.Namespace, name)
 		if err != nil {
 			return out, err
 		}
@@ -62,7 +63,7 @@ func (c claimed) read(ctx context.Context, claims *localpolicy.Claims) (localpol
 		if role.Kind == "ClusterRole" {
 			namespace = ""
 		}
-		live, exists, err := c.get(ctx, rbacv1.SchemeGroupVersion.WithKind(role.Kind), namespace, role.Name)
+		live, exists, err := c.readMetadata(ctx, rbacv1.SchemeGroupVersion.WithKind(role.Kind), namespace, role.Name)
 		if err != nil {
 			return out, err
 		}
@@ -73,7 +74,8 @@ func (c claimed) read(ctx context.Context, claims *localpolicy.Claims) (localpol
 	return out, c.readLists(ctx, claims.Namespace, &out)
 }
 
-func (c claimed) get(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (
+// readMetadata reads the metadata of an object; false if the object does not exist.
+func (c claimReader) readMetadata(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (
 	metav1.PartialObjectMetadata, bool, error) {
 	live := metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(kind)
@@ -87,7 +89,8 @@ func (c claimed) get(ctx context.Context, kind schema.GroupVersionKind, namespac
 	return live, true, nil
 }
 
-func (c claimed) readLists(ctx context.Context, namespace string, into *localpolicy.Cluster) error {
+// readLists adds the bindings of the cluster, and the Subscriptions and InstallPlans of a namespace.
+func (c claimReader) readLists(ctx context.Context, namespace string, cluster *localpolicy.Cluster) error {
 	var (
 		bindings        rbacv1.RoleBindingList
 		clusterBindings rbacv1.ClusterRoleBindingList
@@ -106,7 +109,7 @@ func (c claimed) readLists(ctx context.Context, namespace string, into *localpol
 	if err := c.live.List(ctx, &plans, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list InstallPlans: %w", err)
 	}
-	into.RoleBindings, into.ClusterRoleBindings = bindings.Items, clusterBindings.Items
-	into.Subscriptions, into.InstallPlans = subscriptions.Items, plans.Items
+	cluster.RoleBindings, cluster.ClusterRoleBindings = bindings.Items, clusterBindings.Items
+	cluster.Subscriptions, cluster.InstallPlans = subscriptions.Items, plans.Items
 	return nil
 }

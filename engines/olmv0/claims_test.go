@@ -23,7 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/localpolicy"
 )
 
-// decoding has its bundle judged as the loader has: while nobody else in the process may decode one.
+// decoding judges its bundle as the loader does: while no other code in the process may decode a bundle.
 type decoding struct {
 	*registries
 	bundle string
@@ -40,7 +40,7 @@ func (d *decoding) View(ctx context.Context, r load.Request) (view.View, error) 
 	return d.registries.View(ctx, r)
 }
 
-// watched objects to reads while the bundle is decoded.
+// watched fails the test on reads while the bundle is decoded.
 type watched struct {
 	client.Reader
 	t    *testing.T
@@ -63,8 +63,8 @@ func (w watched) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return w.Reader.List(ctx, list, opts...)
 }
 
-// TestSlowClusterHoldsUpNoDecoding: an agent that serves several clusters decodes bundles of all of them, one after the
-// other. What a bundle claims is judged, but the cluster is asked for it afterwards.
+// TestSlowClusterHoldsUpNoDecoding: an agent that serves several clusters decodes bundles of all of them, one after
+// the other. The claims of a bundle are judged, but the cluster is read after the decoding.
 func TestSlowClusterHoldsUpNoDecoding(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorsv1alpha1.AddToScheme} {
@@ -82,8 +82,8 @@ func TestSlowClusterHoldsUpNoDecoding(t *testing.T) {
 	r := requestOf("good", "1.0.0")
 	r.Policy = &localpolicy.Policy{Spec: localpolicy.Spec{
 		Permissions: localpolicy.Permissions{DenyClusterWildcards: true}}}
-	r.claimed = claimed{live: watched{live, t, &d.busy}, source: "echo"}
-	_, _, err := f.read(t.Context(), r)
+	r.claimReader = claimReader{live: watched{live, t, &d.busy}, source: "echo"}
+	_, _, err := f.readOffer(t.Context(), r)
 	if refusal := (*localpolicy.RefusalError)(nil); !errors.As(err, &refusal) ||
 		!strings.Contains(refusal.Message, "service account echo/theirs, which is there already") {
 		t.Errorf("got %v", err)

@@ -16,186 +16,104 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
-	"github.com/bellwether-dev/bellwether/engines/olmv0/steps"
 )
 
-// contents are the bundles that OLM may install from a view, by the names of their ClusterServiceVersions; nil for one
-// whose content OLM takes from its image.
-type contents map[string]*steps.Bundle
-
-func contentsOf(v view.View) (contents, error) {
-	packages := map[string]*catalogs.Package{}
-	for _, p := range v.Packages {
-		packages[p.Name] = p
-	}
-	out := contents{}
-	for _, served := range v.Bundles {
-		switch served.Route {
-		case view.Stub:
-		case view.Unpack:
-			out[served.Name] = nil
-		case view.Inline:
-			p := packages[served.Package]
-			content, err := steps.Of(p.Bundles[served.Name].Objects, replacedBy(p, served.Channel, served.Name))
-			if err != nil {
-				return nil, fmt.Errorf("%w: read bundle %q: %w", catalogs.ErrInvalidPackage, served.Name, err)
-			}
-			out[served.Name] = content
-		}
-	}
-	return out, nil
-}
-
-func replacedBy(p *catalogs.Package, channel, bundle string) string {
-	c, err := p.Channel(channel)
-	if err != nil {
-		return ""
-	}
-	i := slices.IndexFunc(c.Entries, func(e catalogs.Entry) bool { return e.Name == bundle })
-	if i < 0 {
-		return ""
-	}
-	return c.Entries[i].Replaces
-}
-
-// differs says how a plan differs from what was admitted; empty where it does not, or where that is not known.
-func (c contents) differs(live *operatorsv1alpha1.InstallPlan, cluster plan.Cluster) string {
-	of := map[string][]*operatorsv1alpha1.Step{}
-	for _, step := range live.Status.Plan {
-		if step != nil {
-			of[step.Resolving] = append(of[step.Resolving], step)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		if !slices.Contains(live.Spec.ClusterServiceVersionNames, name) {
-			first := of[name][0].Resource
-			return fmt.Sprintf("its step %s %s is for %q, which it does not install", first.Kind, first.Name, name)
-		}
-	}
-	for _, lookup := range live.Status.BundleLookups {
-		if why := c.lookupDiffers(lookup); why != "" {
-			return why
-		}
-	}
-	for _, name := range live.Spec.ClusterServiceVersionNames {
-		if why := c.bundleDiffers(live.Namespace, name, of[name], cluster); why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-// bundleDiffers is about the part of a plan that installs one bundle.
-func (c contents) bundleDiffers(namespace, name string, of []*operatorsv1alpha1.Step, cluster plan.Cluster) string {
-	b, isServed := c[name]
-	isThere := slices.ContainsFunc(cluster.CSVs, func(c plan.CSV) bool { return c.Name == name })
-	switch {
-	case b != nil:
-		return b.Differs(steps.Plan{Namespace: namespace, Source: cluster.CatalogSource.Name, CSV: name,
-			Installed: isThere, Steps: of})
-	case !isServed && !isThere:
-		return fmt.Sprintf("it installs %s, which is not served", name)
-	default:
-		return ""
-	}
-}
-
-func (c contents) lookupDiffers(l operatorsv1alpha1.BundleLookup) string {
-	switch b, isServed := c[l.Identifier]; {
-	case !isServed:
-		return fmt.Sprintf("it takes %s, which is not served, from the image %s", l.Identifier, l.Path)
-	case b != nil:
-		return fmt.Sprintf("it takes %s from the image %s, and the view serves it", l.Identifier, l.Path)
-	default:
-		return ""
-	}
-}
-
-// compared keeps how InstallPlans differ from what is served, by install. The cache has no manifests, so a plan is read
-// from the API server, once for each of its resource versions.
-type compared struct {
+// stepsCache keeps how InstallPlans differ from what is served, by install. The cache of the cluster has no
+// manifests, so a plan is read from the API server, once for each of its resource versions.
+type stepsCache struct {
 	mu   sync.Mutex
-	last map[client.ObjectKey]*verdicts
+	last map[client.ObjectKey]*planVerdicts
 }
 
-// verdicts are those of one install about the plans that are there, for one view.
-type verdicts struct {
+// planVerdicts are the differences of the existing plans of one install from one view.
+type planVerdicts struct {
 	view  string
 	plans map[plan.Object]string
-	// first is the first plan that differed.
-	first types.UID
+	// firstDiffering is the first plan that differed; empty if no plan differed.
+	firstDiffering types.UID
 }
 
-func newCompared() *compared { return &compared{last: map[client.ObjectKey]*verdicts{}} }
+// newStepsCache returns an empty cache.
+func newStepsCache() *stepsCache { return &stepsCache{last: map[client.ObjectKey]*planVerdicts{}} }
 
-// add adds to an observation how the plans differ that the agent may have OLM carry out. An install is observed by one
-// goroutine at a time.
-func (c *compared) add(ctx context.Context, r *reader, install client.ObjectKey) error {
-	o := r.observation
-	if o.Offer.ViewHash == "" || o.Offer.Problem != nil || o.Cluster.CatalogSource == nil {
-		return nil
+// readSteps reads a plan that the agent may make OLM carry out, and adds its differences from what is served to an
+// observation. Only one goroutine at a time observes an install.
+func (c *stepsCache) readSteps(ctx context.Context, live client.Reader, install client.ObjectKey, o *Observation,
+	name string) error {
+	i := slices.IndexFunc(o.InstallPlans, func(p operatorsv1alpha1.InstallPlan) bool { return p.Name == name })
+	if i < 0 {
+		return errNotAsObserved
 	}
-	c.mu.Lock()
-	v := c.last[install]
-	if v == nil || v.view != o.Offer.ViewHash {
-		v = &verdicts{view: o.Offer.ViewHash}
-		c.last[install] = v
+	verdicts, p := c.getVerdicts(install, o), &o.InstallPlans[i]
+	differs, isKnown := verdicts.plans[plan.ObjectOf(p)]
+	if !isKnown {
+		var err error
+		if differs, isKnown, err = comparePlan(ctx, live, o, p); err != nil {
+			return err
+		}
 	}
-	c.mu.Unlock()
-	before := v.plans
-	v.plans = map[plan.Object]string{}
-	for i := range o.Cluster.InstallPlans {
-		p := &o.Cluster.InstallPlans[i]
-		if !p.MayBeSetGoing() {
-			continue
-		}
-		differs, known := before[p.Object]
-		if !known {
-			var err error
-			if differs, known, err = r.compare(ctx, p); err != nil {
-				return err
-			}
-		}
-		if !known {
-			continue
-		}
-		v.plans[p.Object] = differs
-		p.Compared, p.Differs, p.Repeats = true, differs, v.isRepeated(p.UID, differs)
+	steps := plan.Steps{IsKnown: isKnown}
+	if isKnown {
+		verdicts.plans[plan.ObjectOf(p)] = differs
+		steps.Difference, steps.IsRepeated = differs, verdicts.recordDifference(p.UID, differs)
 	}
+	if o.Steps == nil {
+		o.Steps = map[types.UID]plan.Steps{}
+	}
+	o.Steps[p.UID] = steps
 	return nil
 }
 
-// compare reads a plan again and tells how it differs, and not where it has gone or goes on without the agent. The
-// cache will know that soon.
-func (r *reader) compare(ctx context.Context, p *plan.InstallPlan) (string, bool, error) {
+// getVerdicts returns the verdicts about the plans of an install for the view that is offered now. It removes the
+// verdicts about plans that do not exist.
+func (c *stepsCache) getVerdicts(install client.ObjectKey, o *Observation) *planVerdicts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.last[install]
+	if v == nil || v.view != o.facts.Offer.ViewHash {
+		v = &planVerdicts{view: o.facts.Offer.ViewHash, plans: map[plan.Object]string{}}
+		c.last[install] = v
+	}
+	maps.DeleteFunc(v.plans, func(object plan.Object, _ string) bool {
+		return !slices.ContainsFunc(o.InstallPlans, func(p operatorsv1alpha1.InstallPlan) bool {
+			return plan.ObjectOf(&p) == object
+		})
+	})
+	return v
+}
+
+// comparePlan reads a plan from the API server, replaces the observed plan p by it, and returns how it differs from
+// what is served. It returns false if the plan was deleted or OLM already carries it out; the cache will soon have
+// this state.
+func comparePlan(ctx context.Context, reader client.Reader, o *Observation,
+	p *operatorsv1alpha1.InstallPlan) (string, bool, error) {
 	live := &operatorsv1alpha1.InstallPlan{}
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: r.data.Namespace, Name: p.Name}, live)
+	err := reader.Get(ctx, client.ObjectKeyFromObject(p), live)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", false, nil
 	case err != nil:
 		return "", false, fmt.Errorf("get InstallPlan: %w", err)
 	}
-	if *p = installPlanOf(live); !p.MayBeSetGoing() {
+	if *p = *live; !plan.InstallPlanOf(live).CanBeStarted() {
 		return "", false, nil
 	}
-	return contents(r.observation.Offer.Content).differs(live, r.observation.Cluster), true, nil
+	return o.facts.Offer.Content.FindDifference(live, o.facts.Cluster), true, nil
 }
 
-// isRepeated tells whether another plan differed before.
-func (v *verdicts) isRepeated(uid types.UID, differs string) bool {
+// recordDifference records the first plan that differs, and reports whether this plan differs and is not the first. It
+// reports false for a plan without a difference.
+func (v *planVerdicts) recordDifference(uid types.UID, differs string) bool {
 	if differs == "" {
 		return false
 	}
-	v.first = cmp.Or(v.first, uid)
-	return v.first != uid
+	v.firstDiffering = cmp.Or(v.firstDiffering, uid)
+	return v.firstDiffering != uid
 }
 
-// forget drops what is known of an install.
-func (c *compared) forget(install client.ObjectKey) {
+// forget removes the verdicts about the plans of an install.
+func (c *stepsCache) forget(install client.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.last, install)

@@ -10,6 +10,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
@@ -31,7 +32,7 @@ func servedView() view.View {
 	}
 }
 
-// TestPlansOfWhatIsServed: a plan installs what the view has, in the way that the view has it.
+// TestPlansOfWhatIsServed checks that a plan installs the content of the view, in the same way as the view.
 func TestPlansOfWhatIsServed(t *testing.T) {
 	lookup := func(name string) operatorsv1alpha1.BundleLookup {
 		return operatorsv1alpha1.BundleLookup{Identifier: name, Path: "registry.example.com/bundle"}
@@ -67,7 +68,8 @@ func TestPlansOfWhatIsServed(t *testing.T) {
 		}, "it has 0 steps with the ClusterServiceVersion"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			served, err := contentsOf(servedView())
+			served := plan.Offer{}
+			err := served.SetView(servedView(), v1alpha1.Release{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +79,7 @@ func TestPlansOfWhatIsServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			test.change(p, &cluster)
-			got := served.differs(p, cluster)
+			got := served.Content.FindDifference(p, cluster)
 			if (got == "") != (test.says == "") || !strings.Contains(got, test.says) {
 				t.Errorf("got %q, want %q", got, test.says)
 			}
@@ -87,12 +89,12 @@ func TestPlansOfWhatIsServed(t *testing.T) {
 
 // TestRepeatedDifferences: the first plan that differs is made again, and those after it may come from the same cause.
 func TestRepeatedDifferences(t *testing.T) {
-	v := &verdicts{}
+	v := &planVerdicts{}
 	for _, step := range []struct {
 		uid, differs string
 		want         bool
 	}{{"1", "", false}, {"2", "a", false}, {"2", "a", false}, {"3", "b", true}, {"4", "", false}, {"2", "a", false}} {
-		if got := v.isRepeated(types.UID(step.uid), step.differs); got != step.want {
+		if got := v.recordDifference(types.UID(step.uid), step.differs); got != step.want {
 			t.Errorf("plan %s that differs by %q: repeated is %t", step.uid, step.differs, got)
 		}
 	}

@@ -16,21 +16,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
 var (
 	errChangedMeanwhile = errors.New("it was changed since it was compared")
+	errUnknownKind      = errors.New("the kind is not known")
 	errNoManifests      = errors.New("the catalog view does not have the manifests of the bundle")
 )
 
-// correct puts back the observed fields of a CSV or a Deployment. The bundle is the
-// one that is served to OLM, so that no registry is needed.
-func (e *Engine) correct(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation,
+// correctFields sets the differing fields of a CSV or a Deployment back to the values of the bundle. It uses the
+// bundle that is served to OLM, so that it needs no registry. It returns a Conflict if the object has changed since its
+// fields were compared.
+func (e *Engine) correctFields(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation,
 	a plan.Action) error {
 	release := install.Spec.Admission.Release
-	text := e.Views.CSV(viewKey(install), release.Package, release.Bundle)
+	text := e.Views.CSV(formatViewKey(install), release.Package, release.Bundle)
 	if text == nil {
 		return fmt.Errorf("%w %q", errNoManifests, release.Bundle)
 	}
@@ -38,24 +39,24 @@ func (e *Engine) correct(ctx context.Context, install *v1alpha1.OperatorInstall,
 	if err := json.Unmarshal(text, bundle); err != nil {
 		return fmt.Errorf("decode ClusterServiceVersion of bundle %q: %w", release.Bundle, err)
 	}
-	live := objectFor(install, a)
+	live := newActionObject(install, a)
 	if err := e.Live.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
-	if objectOf(live) != a.Object {
+	if plan.ObjectOf(live) != a.Object {
 		return apierrors.NewConflict(schema.GroupResource{Group: kinds[a.Kind].Group, Resource: a.Kind}, a.Name,
 			errChangedMeanwhile)
 	}
-	before := live.DeepCopy()
+	observed := live.DeepCopy()
 	spec, _, err := unstructured.NestedMap(live.Object, "spec")
 	if err != nil {
 		return fmt.Errorf("read spec: %w", err)
 	}
-	spec, err = drift.Correct(bundle, release.Install.Config, o.Cluster.FieldsOf(a.Kind, a.Name), spec)
+	spec, err = plan.CorrectDrift(bundle, release.Install.Config, o.facts.Cluster.FieldsOf(a.Kind, a.Name), spec)
 	if err != nil {
 		return fmt.Errorf("work out spec: %w", err)
 	}
 	live.Object["spec"] = spec
-	return e.Local.Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+	return e.Local.Patch(ctx, live, client.MergeFromWithOptions(observed, client.MergeFromWithOptimisticLock{}),
 		fieldOwner)
 }

@@ -29,8 +29,8 @@ func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// manually is a cluster where somebody installed echo, which OLM is upgrading, with a dependency of it; where
-// Bellwether manages another operator; and where a third one has no Subscription.
+// manually returns a cluster where another owner installed echo, which OLM is upgrading, with a dependency of echo;
+// where Bellwether manages another operator; and where a third operator has no Subscription.
 func manually() []client.Object {
 	sub := &operatorsv1alpha1.Subscription{ObjectMeta: named("echo", "my-echo")}
 	sub.Spec = &operatorsv1alpha1.SubscriptionSpec{
@@ -79,7 +79,7 @@ func manually() []client.Object {
 	return []client.Object{sub, dependency, ours, deployment, group, source,
 		csv("echo", "echo.v1.0.0", "1.0.0", func(c *operatorsv1alpha1.ClusterServiceVersion) {
 			c.Status.Phase, c.Status.Message = operatorsv1alpha1.CSVPhaseReplacing, "being replaced"
-			c.Finalizers = []string{cleanupFinalizer, "example.com/csv"}
+			c.Finalizers = []string{"operators.coreos.com/csv-cleanup", "example.com/csv"}
 			c.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{
 				{Name: "echoes.example.com", Version: "v1", Kind: "Echo"},
 				{Name: "gone.example.com", Version: "v1", Kind: "Gone"}}
@@ -90,7 +90,7 @@ func manually() []client.Object {
 		csv("echo", "echo.v1.1.0", "1.1.0", func(c *operatorsv1alpha1.ClusterServiceVersion) {
 			c.Spec.Replaces, c.Status.Phase = "echo.v1.0.0", operatorsv1alpha1.CSVPhaseInstalling
 		}),
-		csv("lost", "lost.v2.0.0", "2.0.0", nil), csv("olm", ownCSV, "0.46.0", nil),
+		csv("lost", "lost.v2.0.0", "2.0.0", nil), csv("olm", "packageserver", "0.46.0", nil),
 		plan("install-1", operatorsv1alpha1.InstallPlanPhaseComplete, "echo.v1.0.0"),
 		plan("install-2", operatorsv1alpha1.InstallPlanPhaseFailed, "echo.v1.1.0"),
 		plan("install-0", operatorsv1alpha1.InstallPlanPhaseFailed, "echo.v0.9.0"),
@@ -101,10 +101,10 @@ func manually() []client.Object {
 func definitions(marked bool, names ...string) []client.Object {
 	var out []client.Object
 	for _, name := range names {
-		d := definitionMeta()
+		d := newDefinitionMeta()
 		d.Name = name
 		if marked {
-			d.Labels = map[string]string{labelOLMManaged: "true"}
+			d.Labels = map[string]string{"olm.managed": "true"}
 		}
 		out = append(out, d)
 	}
@@ -179,28 +179,6 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestGitOpsIsRecognised(t *testing.T) {
-	t.Parallel()
-	type marks = map[string]string
-	const flux, kustomize, helm = "toolkit.fluxcd.io/", "kustomize.", "helm."
-	for want, test := range map[string]struct{ labels, annotations marks }{
-		"":               {labels: marks{"app.kubernetes.io/instance": "echo"}},
-		"Argo CD (team)": {labels: marks{"argocd.argoproj.io/instance": "team"}},
-		"Argo CD (app)":  {annotations: marks{"argocd.argoproj.io/tracking-id": "app:group/Kind:ns/name"}},
-		"Flux (Kustomization flux/infra)": {labels: marks{kustomize + flux + "name": "infra",
-			kustomize + flux + "namespace": "flux"}},
-		"Flux (HelmRelease flux/echo)": {labels: marks{helm + flux + "name": "echo", helm + flux + "namespace": "flux"}},
-		"Helm (release ops/echo)": {annotations: marks{"meta.helm.sh/release-name": "echo",
-			"meta.helm.sh/release-namespace": "ops"}},
-		"Helm":              {labels: marks{"app.kubernetes.io/managed-by": "Helm"}},
-		"a SyncSet of Hive": {labels: marks{"hive.openshift.io/managed": "true"}},
-	} {
-		if got := gitOps(test.labels, test.annotations); got != want {
-			t.Errorf("%+v: %q, want %q", test, got, want)
-		}
-	}
-}
-
 // TestStripSubscription: the cache has who writes the spec, without the fields. The agent caches Subscriptions as they
 // are, and not as the type. Informers transform an object more than once.
 func TestStripSubscription(t *testing.T) {
@@ -226,23 +204,12 @@ func TestStripSubscription(t *testing.T) {
 		t.Fatal(err)
 	}
 	sub := &operatorsv1alpha1.Subscription{}
-	if err := decode(got.(*unstructured.Unstructured), sub); err != nil {
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(got.(*unstructured.Unstructured).Object, sub)
+	if err != nil {
 		t.Fatal(err)
 	}
-	want := []metav1.ManagedFieldsEntry{{Manager: "argocd-controller", FieldsV1: ofSpec}}
+	want := []metav1.ManagedFieldsEntry{{Manager: "argocd-controller", FieldsV1: specFields}}
 	if diff := cmp.Diff(want, sub.ManagedFields); diff != "" {
 		t.Errorf("field managers (-want +got):\n%s", diff)
-	}
-}
-
-// TestEditedCSV: OLM writes a CSV under the names of its programs, and the agent under its own. Anybody else edited it.
-func TestEditedCSV(t *testing.T) {
-	t.Parallel()
-	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	for _, manager := range []string{"olm", "kubectl-edit", "catalog", string(fieldOwner)} {
-		csv.ManagedFields = append(csv.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager})
-	}
-	if diff := cmp.Diff([]string{"kubectl-edit"}, (&inventory{}).csv(csv).EditedBy); diff != "" {
-		t.Errorf("edited by (-want +got):\n%s", diff)
 	}
 }

@@ -146,7 +146,7 @@ func judgedAndServed(t *testing.T, manifests []string) (*api.Bundle, error) {
 		Permissions: localpolicy.Permissions{Denied: []rbacv1.PolicyRule{secrets}}}}
 	var claims []*localpolicy.Claims
 	v, err := load.New(inCatalog{manifests}, load.Options{}).View(t.Context(), load.Request{Digest: "sha256:1",
-		Package: "echo", Next: "echo.v1.0.0", Permit: r.permit(&claims)})
+		Package: "echo", Next: "echo.v1.0.0", Permit: r.NewBundleCheck(&claims)})
 	if err != nil {
 		return nil, err
 	}

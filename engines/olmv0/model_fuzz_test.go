@@ -25,9 +25,9 @@ import (
 // between separates the manifests of an input of FuzzModelIsOLM.
 const between = "\n----\n"
 
-// FuzzModelIsOLM gives the same manifests to Bellwether and to OLM's own code. What Bellwether accepts means the same
-// to both: OLM makes the same steps of the text and of what is served of it, they have the rights that the bundle
-// tells, and they do not differ from what is served.
+// FuzzModelIsOLM gives the same manifests to Bellwether and to OLM's own code. Accepted manifests must mean the same
+// to both: OLM makes the same steps from the text and from the served bundle, the steps have the permissions that
+// Bellwether reports, and they do not differ from the served bundle.
 func FuzzModelIsOLM(f *testing.F) {
 	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"r"},"rules":` +
 		grab + `}`
@@ -52,7 +52,7 @@ func FuzzModelIsOLM(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { comparesWithOLM(t, bytes.Split(text, []byte(between))) })
 }
 
-// TestPublishedBundlesAreApproved gives bundles that others published to both.
+// TestPublishedBundlesAreApproved gives published bundles of others to Bellwether and to OLM's own code.
 func TestPublishedBundlesAreApproved(t *testing.T) {
 	for _, name := range bundletest.Names(t) {
 		if !comparesWithOLM(t, filesOf(t, name)) {
@@ -79,7 +79,8 @@ func filesOf(t *testing.T, name string) [][]byte {
 	return manifests
 }
 
-// comparesWithOLM tells whether both can do something with the manifests.
+// comparesWithOLM compares what Bellwether and OLM read in the manifests. It returns false if one of them cannot use
+// the manifests.
 func comparesWithOLM(t *testing.T, manifests [][]byte) bool {
 	t.Helper()
 	b, err := bundles.FromManifests(manifests, nil)
@@ -102,25 +103,25 @@ func comparesWithOLM(t *testing.T, manifests [][]byte) bool {
 	if diff := cmp.Diff(rulesOf(t, b.Rights()), rulesOfOLM(t, plan)); diff != "" {
 		t.Errorf("rights (-bundle +OLM):\n%s", diff)
 	}
-	content, err := steps.Of(served, "")
+	content, err := steps.NewBundle(served, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if why := content.Differs(steps.Plan{Namespace: "echo", Source: "c", CSV: b.Name, Steps: plan}); why != "" {
+	if why := content.FindDifference(steps.Plan{Namespace: "echo", Source: "c", CSV: b.Name, Steps: plan}); why != "" {
 		t.Errorf("what OLM makes of what is served differs from it: %s", why)
 	}
 	return true
 }
 
-// isRefused tells whether a local policy refuses a bundle whatever it permits.
+// isRefused reports whether every local policy refuses a bundle.
 func isRefused(b *bundles.Bundle) bool {
-	return slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool { return o.Misspelt() != "" }) ||
+	return slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool { return o.FindMisspeltField() != "" }) ||
 		slices.ContainsFunc(b.Rights(), func(r bundles.Right) bool {
 			return strings.HasSuffix(r.Unknown, "cannot be read")
 		})
 }
 
-// stepsOfOLM are those that OLM makes of manifests, of which those in JSON may be the ClusterServiceVersion.
+// stepsOfOLM returns the steps that OLM makes of manifests. Only a manifest in JSON may be the ClusterServiceVersion.
 func stepsOfOLM(name string, manifests [][]byte) ([]*operatorsv1alpha1.Step, error) {
 	b := &api.Bundle{CsvName: name}
 	for _, m := range manifests {
@@ -132,7 +133,7 @@ func stepsOfOLM(name string, manifests [][]byte) ([]*operatorsv1alpha1.Step, err
 	return resolver.NewStepsFromBundle(b, "echo", "", "c", "echo")
 }
 
-// rulesOf are the rules of the roles that come with a bundle, sorted.
+// rulesOf returns the rules of the roles in a bundle, sorted.
 func rulesOf(t *testing.T, rights []bundles.Right) []string {
 	t.Helper()
 	var out []string

@@ -13,12 +13,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/engines/localpolicy"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -58,7 +61,9 @@ func (r *registries) Package(ctx context.Context, s oci.Source, _, name string, 
 		strings.NewReader(catalogtest.Graph(name, "1.0.0\n1.1.0 replaces 1.0.0"))), name)
 }
 
-func (r *registries) Decode(_ context.Context, _ string, decode func() error) error { return decode() }
+func (r *registries) RunDecoding(_ context.Context, _ string, decode func() error) error {
+	return decode()
+}
 
 func (r *registries) View(_ context.Context, request load.Request) (view.View, error) {
 	return view.View{Hash: "view of " + request.Next, Admitted: []string{request.Next}}, nil
@@ -93,10 +98,11 @@ func newFixture(t *testing.T, blocked ...string) *fixture {
 
 func keyOf(name string) client.ObjectKey { return client.ObjectKey{Namespace: "cluster", Name: name} }
 
-func requestOf(host, version string) request {
-	return request{CanAdvance: true, Release: v1alpha1.Release{Package: "echo", Channel: "stable", Version: version,
+func requestOf(host, version string) catalogQuestion {
+	return catalogQuestion{Request: plan.Request{CanAdvance: true, Release: v1alpha1.Release{Package: "echo",
+		Channel: "stable", Version: version,
 		Bundle:  "echo.v" + version,
-		Catalog: v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: host + "/catalogs/main"}}}}
+		Catalog: v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: host + "/catalogs/main"}}}}}
 }
 
 // waitFor waits until an install is to be reconciled.
@@ -123,13 +129,13 @@ func TestPullSecretOfARelease(t *testing.T) {
 	}
 	r := requestOf("registry.example.com", "1.0.0")
 	r.Release.Catalog.Source.PullSecret = "login"
-	if s, err := f.source(t.Context(), r); err != nil || string(s.Access.DockerConfig) != "a login" {
+	if s, err := f.findSource(t.Context(), r); err != nil || string(s.Access.DockerConfig) != "a login" {
 		t.Errorf("the source is %+v, %v", s, err)
 	}
 	r.Release.Catalog.Source.PullSecret = "other"
-	f.get(keyOf("a"), r, "")
+	f.getOrRead(keyOf("a"), r, "")
 	f.waitFor(keyOf("a"))
-	problem := f.get(keyOf("a"), r, "").offer.Problem
+	problem := f.getOrRead(keyOf("a"), r, "").offer.Problem
 	if problem == nil || problem.Reason != v1alpha1.ReasonAccessDenied ||
 		!strings.Contains(problem.Message, "there is no Secret bellwether-system/other") || f.count() != 0 {
 		t.Errorf("%d reads and %+v, want no read and what is missing", f.count(), problem)
@@ -141,16 +147,17 @@ func TestPullSecretOfARelease(t *testing.T) {
 func TestASlowRegistryDelaysNoOther(t *testing.T) {
 	f := newFixture(t, "slow.example.com")
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		if a := f.get(keyOf(name), requestOf("slow.example.com", "1.0.0"), ""); !a.pending || !a.since.Equal(now) {
+		a := f.getOrRead(keyOf(name), requestOf("slow.example.com", "1.0.0"), "")
+		if !a.pending || !a.since.Equal(now) {
 			t.Fatalf("an answer without a read: %+v", a)
 		}
 	}
 	quick := requestOf("quick.example.com", "1.0.0")
-	if a := f.get(keyOf("quick"), quick, ""); !a.pending {
+	if a := f.getOrRead(keyOf("quick"), quick, ""); !a.pending {
 		t.Fatalf("an answer without a read: %+v", a)
 	}
 	f.waitFor(keyOf("quick"))
-	if a := f.get(keyOf("quick"), quick, ""); a.pending || a.offer.Next != "echo.v1.0.0" {
+	if a := f.getOrRead(keyOf("quick"), quick, ""); a.pending || a.offer.Next != "echo.v1.0.0" {
 		t.Errorf("%+v, want an offer of echo.v1.0.0", a)
 	}
 	close(f.blocked["slow.example.com"])
@@ -162,19 +169,19 @@ func TestASlowRegistryDelaysNoOther(t *testing.T) {
 func TestAnOfferIsReadOnce(t *testing.T) {
 	f := newFixture(t)
 	r := requestOf("quick.example.com", "1.0.0")
-	f.get(keyOf("a"), r, "")
+	f.getOrRead(keyOf("a"), r, "")
 	f.waitFor(keyOf("a"))
-	a := f.get(keyOf("a"), r, "")
+	a := f.getOrRead(keyOf("a"), r, "")
 	if a.view.Hash != a.offer.ViewHash || a.view.Hash == "" {
 		t.Errorf("the view %q is not there to be served", a.offer.ViewHash)
 	}
-	if a = f.get(keyOf("a"), r, a.offer.ViewHash); a.pending || a.view.Hash != "" {
+	if a = f.getOrRead(keyOf("a"), r, a.offer.ViewHash); a.pending || a.view.Hash != "" {
 		t.Errorf("what is served is kept: %+v", a)
 	}
 	if got := f.count(); got != 1 {
 		t.Errorf("read %d times, want once", got)
 	}
-	if a = f.get(keyOf("a"), r, "another"); !a.pending {
+	if a = f.getOrRead(keyOf("a"), r, "another"); !a.pending {
 		t.Error("the view is not read again although it is not served any more")
 	}
 	f.waitFor(keyOf("a"))
@@ -182,16 +189,16 @@ func TestAnOfferIsReadOnce(t *testing.T) {
 
 func TestANewRequestStopsTheReadForTheOld(t *testing.T) {
 	f := newFixture(t, "slow.example.com")
-	f.get(keyOf("a"), requestOf("slow.example.com", "1.0.0"), "")
+	f.getOrRead(keyOf("a"), requestOf("slow.example.com", "1.0.0"), "")
 	<-f.started
-	f.get(keyOf("a"), requestOf("quick.example.com", "1.1.0"), "")
+	f.getOrRead(keyOf("a"), requestOf("quick.example.com", "1.1.0"), "")
 	select {
 	case <-f.stopped:
 	case <-time.After(time.Minute):
 		t.Fatal("the read for the old request goes on")
 	}
 	f.waitFor(keyOf("a"))
-	if a := f.get(keyOf("a"), requestOf("quick.example.com", "1.1.0"), ""); a.offer.Next != "echo.v1.1.0" {
+	if a := f.getOrRead(keyOf("a"), requestOf("quick.example.com", "1.1.0"), ""); a.offer.Next != "echo.v1.1.0" {
 		t.Errorf("%+v, want an offer of echo.v1.1.0", a)
 	}
 	if len(f.notified) != 0 {
@@ -203,10 +210,10 @@ func TestAFailedReadIsRepeatedLater(t *testing.T) {
 	f := newFixture(t)
 	f.failing = oci.ErrUnreachable
 	r := requestOf("gone.example.com", "1.0.0")
-	f.get(keyOf("a"), r, "")
+	f.getOrRead(keyOf("a"), r, "")
 	f.waitFor(keyOf("a"))
 	for range 3 {
-		a := f.get(keyOf("a"), r, "")
+		a := f.getOrRead(keyOf("a"), r, "")
 		if a.pending || a.offer.Problem == nil || a.offer.Problem.Reason != v1alpha1.ReasonCatalogUnreachable {
 			t.Fatalf("%+v, want the problem", a)
 		}
@@ -215,12 +222,12 @@ func TestAFailedReadIsRepeatedLater(t *testing.T) {
 		t.Errorf("read %d times, want once", got)
 	}
 	f.recover()
-	f.clock = now.Add(retryAfter)
-	if a := f.get(keyOf("a"), r, ""); a.offer.Problem == nil {
+	f.clock = now.Add(problemRetryDelay)
+	if a := f.getOrRead(keyOf("a"), r, ""); a.offer.Problem == nil {
 		t.Error("the problem is forgotten before the catalog was read")
 	}
 	f.waitFor(keyOf("a"))
-	if a := f.get(keyOf("a"), r, ""); a.offer.Next != "echo.v1.0.0" {
+	if a := f.getOrRead(keyOf("a"), r, ""); a.offer.Next != "echo.v1.0.0" {
 		t.Errorf("%+v, want an offer", a)
 	}
 }
@@ -230,4 +237,32 @@ func (r *registries) recover() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing = nil
+}
+
+func TestProblemsSayWhatToDo(t *testing.T) {
+	for reason, err := range map[string]error{
+		v1alpha1.ReasonSignatureMissing:   oci.ErrUnsigned,
+		v1alpha1.ReasonSignatureInvalid:   oci.ErrBadSignature,
+		v1alpha1.ReasonAccessDenied:       oci.ErrDenied,
+		v1alpha1.ReasonNoUpgradePath:      catalogs.ErrNoPath,
+		v1alpha1.ReasonCatalogUnreachable: oci.ErrUnreachable,
+	} {
+		p := newProblem(fmt.Errorf("read package: %w", err), plan.Request{})
+		advice := remedy.Advice(reason, remedy.Agent, remedy.Names{})
+		if p.Reason != reason || !strings.HasPrefix(p.Message, "read package: ") ||
+			!strings.HasSuffix(p.Message, advice) || advice == "" {
+			t.Errorf("%v: %s %q", err, p.Reason, p.Message)
+		}
+	}
+}
+
+// An image of which it cannot be told what OLM installs is refused, whatever it is.
+func TestAmbiguousImagesAreRefused(t *testing.T) {
+	r := plan.Request{Release: v1alpha1.Release{Bundle: "echo.v1", Package: "echo"},
+		Policy: &localpolicy.Policy{Spec: localpolicy.Spec{AllowedRegistries: []string{"registry.example.com"}}}}
+	p := newProblem(fmt.Errorf("read image: %w: it has 2 files annotations.yaml", oci.ErrNotBundle), r)
+	if p.Reason != v1alpha1.ReasonLocalPolicy || !strings.Contains(p.Message, "bundle echo.v1 cannot be judged") ||
+		!strings.Contains(p.Message, "2 files annotations.yaml") {
+		t.Errorf("%s %q", p.Reason, p.Message)
+	}
 }

@@ -11,13 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 type object = map[string]any
@@ -83,7 +84,7 @@ func echoes(t *testing.T, fields ...[]string) string {
 
 func backTo(version string) load.Request {
 	return load.Request{Digest: "sha256:1", Package: "echo", Next: "echo.v" + version,
-		Back:      route{back: true}.wayBack(nil),
+		Back:      plan.Route{IsRollback: true}.NewRollbackBuilder(nil),
 		Installed: catalogs.Installed{Name: "echo.v1.2.0", Version: "1.2.0"}, Present: []string{"echo.v1.2.0"}}
 }
 
@@ -91,19 +92,19 @@ func TestViewOfTheWayBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fields [][]string
 		to     string
-		class  registryv1.RollbackClass
+		class  bundles.RollbackClass
 		// has is a field of the definition that is served.
 		has    string
 		inline bool
 	}{
-		"the same definition": {fields: [][]string{{"a"}, {"a"}, {"a"}}, to: "1.1.0", class: registryv1.RollbackInPlace,
+		"the same definition": {fields: [][]string{{"a"}, {"a"}, {"a"}}, to: "1.1.0", class: bundles.RollbackInPlace,
 			has: "a"},
 		"a field is new": {fields: [][]string{{"a"}, {"a"}, {"a", "b"}}, to: "1.1.0",
-			class: registryv1.RollbackInPlace, has: "b", inline: true},
+			class: bundles.RollbackInPlace, has: "b", inline: true},
 		"a field is new since two versions": {fields: [][]string{{"a"}, {"a", "b"}, {"a", "b"}}, to: "1.0.0",
-			class: registryv1.RollbackInPlace, has: "b", inline: true},
+			class: bundles.RollbackInPlace, has: "b", inline: true},
 		"a field is gone": {fields: [][]string{{"a"}, {"a", "b"}, {"a"}}, to: "1.1.0",
-			class: registryv1.RollbackNeedsBackup, has: "b"},
+			class: bundles.RollbackNeedsBackup, has: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := load.New(inMemory(echoes(t, tc.fields...)), load.Options{})
@@ -147,7 +148,8 @@ func TestTheWayBackIsBounded(t *testing.T) {
 			[]byte(`{"apiVersion":"v1","kind":"ConfigMap","x":[` + strings.Repeat(`1,`, 250_000) + "1]}")}}
 	}
 	untrustedtest.BoundPeak(t, 8<<20, func() {
-		_, _, err := overNewer(large("a"), large("c"), []*catalogs.Bundle{large("b")}, nil)
+		_, _, err := plan.Route{IsRollback: true}.NewRollbackBuilder(nil)(large("a"), large("c"),
+			[]*catalogs.Bundle{large("b")})
 		if !errors.Is(err, catalogs.ErrInvalidPackage) || !strings.Contains(err.Error(), `3 bundles from "c" to "a"`) {
 			t.Errorf("got %v", err)
 		}

@@ -17,38 +17,40 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
-// redo has OLM carry out again the steps of an InstallPlan for a CSV. The cache has no manifests, which OLM needs, so
-// only what differs is written.
-func (e *Engine) redo(ctx context.Context, install *v1alpha1.OperatorInstall, a plan.Action) error {
+// redoPlan makes OLM carry out the steps of an InstallPlan for a CSV again. It writes a JSON patch, because the
+// cached plan lacks the manifests, which OLM needs.
+func (e *Engine) redoPlan(ctx context.Context, install *v1alpha1.OperatorInstall, a plan.Action) error {
 	live := &operatorsv1alpha1.InstallPlan{}
-	key := client.ObjectKeyFromObject(objectFor(install, a))
+	key := client.ObjectKeyFromObject(newActionObject(install, a))
 	if err := e.Live.Get(ctx, key, live); err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
-	if objectOf(live) != a.Object {
+	if plan.ObjectOf(live) != a.Object {
 		return apierrors.NewConflict(operatorsv1alpha1.Resource(a.Kind), a.Name, errChangedMeanwhile)
 	}
-	text, err := json.Marshal(redone(live, a.Value))
+	text, err := json.Marshal(newRedoPatch(live, a.Value))
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	return e.Local.Status().Patch(ctx, objectFor(install, a), client.RawPatch(types.JSONPatchType, text), fieldOwner)
+	return e.Local.Status().Patch(ctx, newActionObject(install, a), client.RawPatch(types.JSONPatchType, text),
+		fieldOwner)
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// redone returns the patch that sets the steps of an InstallPlan for a CSV back to where OLM carries them out. A plan
-// has more kinds than the agent may write; OLM makes them as the bundle has them, and belonging to the CSV. An older
-// definition would prune what custom resources have (olm.md, fact 8).
-func redone(p *operatorsv1alpha1.InstallPlan, csv string) []operation {
+// newRedoPatch returns the patch that makes OLM carry out the steps of an InstallPlan for a CSV again. OLM writes
+// the objects, because the plan has kinds that the agent must not write; the objects then belong to the CSV.
+// CustomResourceDefinitions are left out: an older definition would remove fields of custom resources (olm.md,
+// fact 8). The CSV and Subscriptions already exist, so they are left out too.
+func newRedoPatch(p *operatorsv1alpha1.InstallPlan, csv string) []operation {
 	patch := []operation{
-		{"test", "/metadata/resourceVersion", p.ResourceVersion},
-		{"add", "/status/phase", operatorsv1alpha1.InstallPlanPhaseInstalling},
+		{Op: "test", Path: "/metadata/resourceVersion", Value: p.ResourceVersion},
+		{Op: "add", Path: "/status/phase", Value: operatorsv1alpha1.InstallPlanPhaseInstalling},
 	}
 	if p.Status.StartTime != nil {
 		patch = append(patch, operation{Op: "remove", Path: "/status/startTime"})
@@ -61,10 +63,11 @@ func redone(p *operatorsv1alpha1.InstallPlan, csv string) []operation {
 			continue
 		}
 		switch step.Resource.Kind {
-		case kindDefinition, operatorsv1alpha1.ClusterServiceVersionKind, operatorsv1alpha1.SubscriptionKind:
+		case plan.KindDefinition, operatorsv1alpha1.ClusterServiceVersionKind, operatorsv1alpha1.SubscriptionKind:
+			// OLM does not carry out these steps again
 		default:
-			patch = append(patch, operation{"add", fmt.Sprintf("/status/plan/%d/status", i),
-				operatorsv1alpha1.StepStatusUnknown})
+			patch = append(patch, operation{Op: "add", Path: fmt.Sprintf("/status/plan/%d/status", i),
+				Value: operatorsv1alpha1.StepStatusUnknown})
 		}
 	}
 	return patch

@@ -27,12 +27,12 @@ func TestRedone(t *testing.T) {
 		{"add", "/status/plan/4/status", operatorsv1alpha1.StepStatusUnknown},
 		{"add", "/status/plan/6/status", operatorsv1alpha1.StepStatusUnknown},
 	}
-	if diff := cmp.Diff(want, redone(p, "echo.v1.0.0")); diff != "" {
+	if diff := cmp.Diff(want, newRedoPatch(p, "echo.v1.0.0")); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)
 	}
 	p.Status.StartTime = &metav1.Time{}
 	p.Status.Conditions = []operatorsv1alpha1.InstallPlanCondition{{}}
-	got := redone(p, "echo.v1.0.0")
+	got := newRedoPatch(p, "echo.v1.0.0")
 	removed := []operation{{Op: "remove", Path: "/status/startTime"}, {Op: "remove", Path: "/status/conditions"}}
 	if diff := cmp.Diff(removed, got[2:4]); diff != "" {
 		t.Errorf("what is removed (-want +got):\n%s", diff)

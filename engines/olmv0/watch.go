@@ -30,26 +30,25 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
-// Watcher looks for OLM on the fleet cluster. Once OLM is there it has the
-// controller of OperatorInstalls watch OLM's objects. It is a manager.Runnable.
+// Watcher checks whether the fleet cluster has OLM. Once it has, the controller of OperatorInstalls watches OLM's
+// objects. It is a manager.Runnable.
 type Watcher struct {
 	// Hub lists OperatorInstalls.
 	Hub   client.Reader
 	Local cluster.Cluster
-	// Controller reconciles OperatorInstalls, and Notify has it reconcile one. Without them, OLM is looked for and
-	// nobody is told.
+	// Controller reconciles OperatorInstalls, and Notify makes it reconcile one OperatorInstall. If Controller is
+	// nil, the Watcher only checks for OLM.
 	Controller controller.Controller
 	Notify     func(client.ObjectKey)
 	// Interval is how often the cluster is checked for OLM's API; default 10s.
 	Interval time.Duration
 
-	// known says that the cluster was checked for OLM's API, and served is the last
-	// result.
+	// known is set once the cluster was checked for OLM's API, and served is the last result.
 	known, served atomic.Bool
 	watching      bool
 }
 
-// OLM tells whether the cluster serves OLM's API, if that is known already.
+// OLM reports whether the cluster serves OLM's API. known is false until the cluster was checked.
 func (w *Watcher) OLM() (served, known bool) { return w.served.Load(), w.known.Load() }
 
 // Start checks for OLM until ctx ends.
@@ -58,36 +57,36 @@ func (w *Watcher) Start(ctx context.Context) error {
 		w.Interval = 10 * time.Second
 	}
 	for {
-		if err := w.check(ctx); err != nil {
+		if err := w.checkOLM(ctx); err != nil {
 			log.FromContext(ctx).Error(err, "Cannot check for OLM")
 		}
-		wait := w.Interval
-		if !w.known.Load() {
-			wait = time.Second
+		delay := w.Interval
+		if !w.known.Load() { // installs wait for the first result
+			delay = time.Second
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(wait):
+		case <-time.After(delay):
 		}
 	}
 }
 
-// check checks for OLM's API. When OLM was installed or removed, every install is
-// reconciled.
-func (w *Watcher) check(ctx context.Context) error {
+// checkOLM checks for OLM's API, and watches OLM's objects as soon as the API is served. After the first check, and
+// if OLM was installed or removed, it notifies the controller of every install.
+func (w *Watcher) checkOLM(ctx context.Context) error {
 	served, err := servesOLM(ctx, w.Local.GetAPIReader())
 	if err != nil {
 		return err
 	}
 	if served && !w.watching && w.Controller != nil {
-		if err := w.watch(); err != nil {
+		if err := w.startWatches(); err != nil {
 			return err
 		}
 		w.watching = true
 	}
-	before := w.served.Swap(served)
-	if w.known.Swap(true) && before == served {
+	wasServed := w.served.Swap(served)
+	if w.known.Swap(true) && wasServed == served {
 		return nil
 	}
 	log.FromContext(ctx).Info("Checked for OLM's API", "served", served)
@@ -104,8 +103,8 @@ func (w *Watcher) check(ctx context.Context) error {
 	return nil
 }
 
-// servesOLM uses the API itself, because a REST mapper would remember a CRD that
-// is gone.
+// servesOLM reports whether the cluster serves OLM's API. It sends a request, because a REST mapper would still have
+// a CRD that was deleted.
 func servesOLM(ctx context.Context, live client.Reader) (bool, error) {
 	err := live.List(ctx, &operatorsv1alpha1.SubscriptionList{}, client.Limit(1))
 	switch {
@@ -117,52 +116,57 @@ func servesOLM(ctx context.Context, live client.Reader) (bool, error) {
 	return false, fmt.Errorf("check for OLM: %w", err)
 }
 
-// watch watches everything that a decision about a namespace is made from.
-func (w *Watcher) watch() error {
-	toInstalls := handler.TypedEnqueueRequestsFromMapFunc(w.installsIn)
+// startWatches watches all objects that a decision about a namespace depends on.
+func (w *Watcher) startWatches() error {
+	toInstalls := handler.TypedEnqueueRequestsFromMapFunc(w.mapToInstalls)
 	objects := []client.Object{
 		&operatorsv1alpha1.InstallPlan{}, &operatorsv1alpha1.ClusterServiceVersion{}, &appsv1.Deployment{},
-		objectOfKind(kinds[plan.KindOperatorGroup]), objectOfKind(kinds[plan.KindCatalogSource]),
-		objectOfKind(kinds[plan.KindSubscription]),
+		newObjectOfKind(kinds[plan.KindOperatorGroup]), newObjectOfKind(kinds[plan.KindCatalogSource]),
+		newObjectOfKind(kinds[plan.KindSubscription]),
 	}
 	for _, object := range objects {
 		if err := w.Controller.Watch(source.Kind(w.Local.GetCache(), object, toInstalls)); err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
 	}
-	err := w.Controller.Watch(source.Kind(w.Local.GetCache(), definitionMeta(),
-		handler.TypedEnqueueRequestsFromMapFunc(w.allInstalls), whenDeleted))
+	err := w.Controller.Watch(source.Kind(w.Local.GetCache(), newDefinitionMeta(),
+		handler.TypedEnqueueRequestsFromMapFunc(w.mapToAllInstalls), deletions))
 	if err != nil {
 		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
 	}
 	return nil
 }
 
-// whenDeleted selects deletions. That a definition is deleted is rare, and concerns whatever owns it.
-var whenDeleted = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
+// deletions selects deletions. The deletion of a CustomResourceDefinition is rare and concerns every install that may
+// own it.
+var deletions = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
 	CreateFunc:  func(event.TypedCreateEvent[*metav1.PartialObjectMetadata]) bool { return false },
 	UpdateFunc:  func(event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool { return false },
 	GenericFunc: func(event.TypedGenericEvent[*metav1.PartialObjectMetadata]) bool { return false },
 }
 
-func objectOfKind(kind schema.GroupVersionKind) *unstructured.Unstructured {
+// newObjectOfKind returns an empty object of a kind.
+func newObjectOfKind(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	return object
 }
 
-// installsIn maps an object to the installs whose operator is in its namespace.
-func (w *Watcher) installsIn(ctx context.Context, object client.Object) []reconcile.Request {
-	return w.installs(ctx, func(oi *v1alpha1.OperatorInstall) bool {
+// mapToInstalls returns requests for the installs whose operator is in the namespace of an object.
+func (w *Watcher) mapToInstalls(ctx context.Context, object client.Object) []reconcile.Request {
+	return w.listRequests(ctx, func(oi *v1alpha1.OperatorInstall) bool {
 		return oi.Spec.Admission != nil && oi.Spec.Admission.Release.TargetNamespace() == object.GetNamespace()
 	})
 }
 
-func (w *Watcher) allInstalls(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
-	return w.installs(ctx, func(*v1alpha1.OperatorInstall) bool { return true })
+// mapToAllInstalls returns requests for all installs.
+func (w *Watcher) mapToAllInstalls(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
+	return w.listRequests(ctx, func(*v1alpha1.OperatorInstall) bool { return true })
 }
 
-func (w *Watcher) installs(ctx context.Context, which func(*v1alpha1.OperatorInstall) bool) []reconcile.Request {
+// listRequests returns requests for the selected installs.
+func (w *Watcher) listRequests(ctx context.Context,
+	isSelected func(*v1alpha1.OperatorInstall) bool) []reconcile.Request {
 	var installs v1alpha1.OperatorInstallList
 	if err := w.Hub.List(ctx, &installs); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list OperatorInstalls")
@@ -170,7 +174,7 @@ func (w *Watcher) installs(ctx context.Context, which func(*v1alpha1.OperatorIns
 	}
 	var requests []reconcile.Request
 	for i := range installs.Items {
-		if oi := &installs.Items[i]; which(oi) {
+		if oi := &installs.Items[i]; isSelected(oi) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(oi)})
 		}
 	}

@@ -19,7 +19,7 @@ func TestDescribe(t *testing.T) {
 		"neither":              {"", "", "no message"},
 		"a log of one message": {"Error", long, "Error: " + long[:199] + "…"},
 	} {
-		if got := workload.Describe(test.reason, test.message); got != test.want {
+		if got := workload.FormatReason(test.reason, test.message); got != test.want {
 			t.Errorf("%s: got  %s\nwant %s", name, got, test.want)
 		}
 	}

@@ -134,7 +134,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestProblemsAreBounded has pods that all say something else, and a lot.
+// TestProblemsAreBounded has pods with many different long messages.
 func TestProblemsAreBounded(t *testing.T) {
 	var pods []corev1.Pod
 	for i := range 40 {
@@ -144,15 +144,15 @@ func TestProblemsAreBounded(t *testing.T) {
 	if len(got) != workload.MaxProblems {
 		t.Errorf("%d problems, want %d", len(got), workload.MaxProblems)
 	}
-	for _, p := range append(got, workload.NotRead(deployment(), errors.New(strings.Repeat("x", 5000)))) {
+	for _, p := range append(got, workload.NewNotReadProblem(deployment(), errors.New(strings.Repeat("x", 5000)))) {
 		if n := len([]rune(p.Message)); n > 512 {
 			t.Errorf("a message of %d characters", n)
 		}
 	}
 }
 
-// TestProblemsStayTheSame: what changes by itself while a container ends again and again must not change what
-// is reported, since each change is written to the hub.
+// TestProblemsStayTheSame checks that details that change while a container ends again and again do not change the
+// result, because each change is written to the hub.
 func TestProblemsStayTheSame(t *testing.T) {
 	var reports [][]v1alpha1.WorkloadProblem
 	for i := range 3 {
@@ -167,8 +167,8 @@ func TestProblemsStayTheSame(t *testing.T) {
 	}
 }
 
-// TestIsComplete: while a new pod replaces an old one, all replicas that are wanted are available, and the pods
-// that are not have to be looked at.
+// TestIsComplete: while a new pod replaces an old pod, all wanted replicas are available, and the pods that are not
+// available must be checked.
 func TestIsComplete(t *testing.T) {
 	tests := map[string]struct {
 		wanted *int32

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package doctor judges an installation of Bellwether: whether hub, agents, OLM, permissions, clocks, webhooks,
-// catalogs and alerts work together. Its input is what was observed; its output is findings with remedies. What explain
-// decides about a cluster or a catalog is not decided again here. The package is pure: it has no client, clock or
-// logger.
+// catalogs and alerts work together. Its input is an observation; its output is findings with remedies. It uses
+// package explain for the state of clusters and catalogs. The package is pure: it has no client, clock or logger.
 package doctor
 
 import (
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/remedy"
@@ -23,13 +23,13 @@ import (
 type Severity string
 
 const (
-	// Critical means that something does not work now.
+	// Critical means that a part does not work now.
 	Critical Severity = "Critical"
-	// Warning means that something works and will not stay so, or works less well than it should.
+	// Warning means that a part works, but will fail later or works less well than it should.
 	Warning Severity = "Warning"
 )
 
-// Check is what was examined.
+// Check is a part of the installation that is examined.
 type Check string
 
 // The checks, in the order in which they are shown.
@@ -51,23 +51,21 @@ func Checks() []Check {
 		CheckCatalogs, CheckAlerts}
 }
 
-// Observation is what was seen of an installation.
+// Observation has the data that was collected about an installation.
 type Observation struct {
 	// Now is the time by the clock of the hub's API server.
 	Now time.Time
-	// Program is how the user calls bellwether; empty means by that name.
+	// Program is the command with which the user runs bellwether; empty means "bellwether".
 	Program string
-	// Hub is the hub's cluster, and Fleet a cluster of the fleet if one was looked at.
+	// Hub is the hub's cluster. Fleet is a cluster of the fleet; nil if none was examined.
 	Hub   Site
 	Fleet *Site
 
-	// Leader is the Lease that replicas of the hub agree through; nil where it does not exist.
+	// Leader is the Lease for the leader election of the hub's replicas; nil if it does not exist.
 	Leader *coordinationv1.Lease
-	// LeaderElsewhere says that the replicas agree through a Lease on another cluster.
-	LeaderElsewhere bool
-	// ChartVersion is that of the chart that is built into the program.
+	// ChartVersion is the version of the chart that is built into the program.
 	ChartVersion string
-	// CRDs are those that are missing, or differ from the built-in chart's.
+	// CRDs are the CRDs that are missing, or that differ from the CRDs of the built-in chart.
 	CRDs []CRD
 
 	Clusters   []v1alpha1.FleetCluster
@@ -76,57 +74,56 @@ type Observation struct {
 	Objectives []v1alpha1.OperatorSLO
 	Paging     []v1alpha1.PagingPolicy
 
-	// Gaps are the checks that could not be made, or not completely.
+	// Gaps are the checks that could not be completed.
 	Gaps []Gap
 }
 
-// Site is what was seen of one API server.
+// Site has the data of one API server.
 type Site struct {
-	// Name for messages, such as "the hub" or "cluster prod-1".
+	// Name is the name for messages, such as "the hub" or "cluster prod-1".
 	Name string
 	// Flags select the API server in a command of kubectl, as in "--kubeconfig FILE".
 	Flags string
-	// Namespace that Bellwether is installed in.
+	// Namespace is the namespace in which Bellwether is installed.
 	Namespace string
-	// Component is that of Bellwether, hub or agent, with the Deployments of it.
+	// Component is the installed component, hub or agent. Deployments are its Deployments.
 	Component   string
 	Deployments []explain.Deployment
-	// OLM is OLM's own Deployments; only looked at on a cluster of the fleet.
+	// OLM are the Deployments of OLM. They are examined only on a cluster of the fleet.
 	OLM []explain.Deployment
-	// Account is the ServiceAccount of the component, as NAMESPACE/NAME, and Denied what it may not do, as in
-	// "get, list leases.coordination.k8s.io".
+	// Account is the ServiceAccount of the component, as NAMESPACE/NAME. Denied are its missing permissions.
 	Account string
-	Denied  []string
-	// Webhooks that no ready endpoint serves.
+	Denied  []authorizationv1.ResourceAttributes
+	// Webhooks are the webhooks without a ready endpoint.
 	Webhooks []Webhook
-	// Ahead is how far the clock of the API server is ahead of the caller's; nil where it is not known.
+	// Ahead is how far the clock of the API server is ahead of the caller's clock; nil if it is not known.
 	Ahead *time.Duration
 }
 
-// CRD is a CustomResourceDefinition that is not as the built-in chart has it.
+// CRD is a CustomResourceDefinition that differs from the built-in chart.
 type CRD struct {
 	Name    string
 	Missing bool
 }
 
-// Webhook is an admission webhook that no ready endpoint serves.
+// Webhook is an admission webhook without a ready endpoint.
 type Webhook struct {
-	// Kind is ValidatingWebhookConfiguration or MutatingWebhookConfiguration, and Configuration its name.
+	// Kind is ValidatingWebhookConfiguration or MutatingWebhookConfiguration. Configuration is the name of the object.
 	Kind, Configuration string
 	Name                string
-	// Service is NAMESPACE/NAME, and Missing says that it does not exist.
+	// Service is NAMESPACE/NAME. Missing is true if the Service does not exist.
 	Service string
 	Missing bool
-	// Fails says that requests fail without an answer of the webhook.
+	// Fails is true if requests fail when the webhook does not answer.
 	Fails bool
-	// Groups of the API whose requests it is asked about; "" is the core group, "*" all.
+	// Groups are the API groups whose requests the webhook handles; "" is the core group, "*" means all groups.
 	Groups []string
 }
 
-// Gap is a check that could not be made, or not completely.
+// Gap is a check that could not be completed.
 type Gap struct {
 	Check Check `json:"check"`
-	// What could not be looked at, and why.
+	// What describes the part that could not be checked. Why is the reason.
 	What string `json:"what"`
 	Why  string `json:"why"`
 }
@@ -137,33 +134,33 @@ const (
 	Kind       = "DoctorReport"
 )
 
-// Report is what was found.
+// Report has the results of the checks.
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Findings, the most urgent first.
+	// Findings are the problems, the most urgent first.
 	Findings []Finding `json:"findings"`
-	// NotChecked is not known: it is neither good nor bad.
+	// NotChecked are the checks without a result: their result is neither good nor bad.
 	NotChecked []Gap `json:"notChecked"`
-	// Passed are the checks that were made completely and found nothing.
+	// Passed are the checks that were completed and found no problem.
 	Passed []Check `json:"passed"`
 }
 
-// Finding is something that is wrong.
+// Finding is a problem.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Check    Check    `json:"check"`
-	// Reason is the key of the reference of reasons, where it is in there.
+	// Reason is the key in the reference of reasons, if the reference has the reason.
 	Reason string `json:"reason,omitempty"`
 	// Text is one sentence.
 	Text string `json:"text"`
-	// Objects that it is about.
+	// Objects are the affected objects.
 	Objects []string `json:"objects,omitempty"`
-	// Remedies are what a person can do, the likeliest first. There is at least one.
+	// Remedies are what a person can do, the most likely remedy first. There is at least one.
 	Remedies []remedy.Action `json:"remedies"`
 }
 
-// Worst is the severity of the worst finding; empty without findings.
+// Worst returns the severity of the worst finding. It returns "" if there are no findings.
 func (r Report) Worst() Severity {
 	if len(r.Findings) == 0 {
 		return ""
@@ -171,7 +168,7 @@ func (r Report) Worst() Severity {
 	return r.Findings[0].Severity
 }
 
-// Examine judges an observation.
+// Examine judges an observation and returns the report. A check has passed if it has no finding and no gap.
 func Examine(in Observation) Report {
 	in.Program = cmp.Or(in.Program, "bellwether")
 	r := Report{APIVersion: APIVersion, Kind: Kind, Findings: []Finding{}, NotChecked: []Gap{}, Passed: []Check{}}
@@ -187,10 +184,10 @@ func Examine(in Observation) Report {
 			order(b.Check)))
 	})
 	r.NotChecked = append(r.NotChecked, in.Gaps...)
-	if v := in.hubVersion(); v != "" && v != in.ChartVersion {
+	if v := in.readHubVersion(); v != "" && v != in.ChartVersion { // judgeCRDs compares only CRDs of the same version
 		r.NotChecked = append(r.NotChecked, Gap{Check: CheckVersions,
 			What: "whether the CRDs are those of the hub's version",
-			Why:  "the hub has version " + v + ", and this program only knows those of " + in.ChartVersion})
+			Why:  "the hub has version " + v + ", and this program has only the CRDs of " + in.ChartVersion})
 	}
 	slices.SortStableFunc(r.NotChecked, func(a, b Gap) int { return cmp.Compare(order(a.Check), order(b.Check)) })
 	for _, c := range Checks() {
@@ -202,4 +199,7 @@ func Examine(in Observation) Report {
 	return r
 }
 
-func run(text, command string) remedy.Action { return remedy.Action{Text: text, Command: command} }
+// newAction returns a remedy with a command.
+func newAction(text, command string) remedy.Action {
+	return remedy.Action{Text: text, Command: command}
+}

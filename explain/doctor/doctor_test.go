@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,7 +124,7 @@ func TestHealthyInstallation(t *testing.T) {
 	}
 }
 
-// finding is what a test looks at.
+// finding has the fields of a Finding that tests compare.
 type finding struct {
 	severity doctor.Severity
 	check    doctor.Check
@@ -165,7 +166,7 @@ func TestFindings(t *testing.T) {
 			finding{doctor.Critical, doctor.CheckHub, "no replica of the hub has ever led",
 				"kubectl -n bellwether-system logs deployment/bellwether-hub --tail=50"}},
 		"nobody holds the Lease": {func(in *doctor.Observation) { in.Leader.Spec.HolderIdentity = ptr.To("") },
-			finding{doctor.Critical, doctor.CheckHub, "no replica of the hub leads: nobody holds", ""}},
+			finding{doctor.Critical, doctor.CheckHub, "no replica of the hub leads: no replica holds", ""}},
 		"the leader is silent": {func(in *doctor.Observation) {
 			in.Leader.Spec.RenewTime = ptr.To(metav1.NewMicroTime(noon.Add(-time.Hour)))
 		}, finding{doctor.Critical, doctor.CheckHub,
@@ -218,7 +219,10 @@ func TestFindings(t *testing.T) {
 			finding{doctor.Warning, doctor.CheckVersions, "CRDs on the hub are not those of its version, 0.4.0, as " +
 				"after a `helm upgrade` with crds.enabled=false: x.bellwether.dev",
 				"bellwether install hub"}},
-		"a permission is missing": {func(in *doctor.Observation) { in.Hub.Denied = []string{"list leases", "get x"} },
+		"a permission is missing": {func(in *doctor.Observation) {
+			in.Hub.Denied = []authorizationv1.ResourceAttributes{{Verb: "list", Resource: "leases"},
+				{Verb: "get", Resource: "x"}}
+		},
 			finding{doctor.Critical, doctor.CheckPermissions, "ServiceAccount bellwether-system/bellwether-hub lacks " +
 				"permissions on the hub: list leases; get x", "bellwether install hub"}},
 		"the clock of the hub": {func(in *doctor.Observation) { in.Hub.Ahead = ptr.To(-2 * time.Minute) },
@@ -334,7 +338,9 @@ func TestPeopleChoseIt(t *testing.T) {
 	leaving := offline("old")
 	leaving.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 	in.Clusters = append(in.Clusters, leaving)
-	in.LeaderElsewhere, in.Leader = true, nil
+	in.Hub.Deployments[0].Deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager",
+		Args: []string{"--leader-election-kubeconfig=/etc/bellwether/lock/kubeconfig"}}}
+	in.Leader = nil
 	if r := doctor.Examine(in); len(r.Findings) != 0 {
 		t.Errorf("findings: %+v", r.Findings)
 	}
@@ -345,7 +351,7 @@ func TestMostUrgentFirst(t *testing.T) {
 	t.Parallel()
 	in := healthy()
 	in.Hub.Deployments = []explain.Deployment{deployment("hub", 2, 1)}
-	in.Hub.Denied = []string{"list leases"}
+	in.Hub.Denied = []authorizationv1.ResourceAttributes{{Verb: "list", Resource: "leases"}}
 	r := doctor.Examine(in)
 	if len(r.Findings) != 2 || r.Findings[0].Severity != doctor.Critical {
 		t.Errorf("findings: %+v", r.Findings)
@@ -363,9 +369,12 @@ func TestAlertmanagerIsNeeded(t *testing.T) {
 		container corev1.Container
 		want      int
 	}{
-		"with an address":    {corev1.Container{Name: "hub", Args: []string{"--v=1", "--alertmanager-url=http://am:9093"}}, 0},
-		"in two arguments":   {corev1.Container{Name: "hub", Args: []string{"--alertmanager-url", "http://am:9093"}}, 0},
-		"in the command":     {corev1.Container{Name: "hub", Command: []string{"hub", "--alertmanager-url=http://am:9093"}}, 0},
+		"with an address": {
+			corev1.Container{Name: "hub", Args: []string{"--v=1", "--alertmanager-url=http://am:9093"}}, 0},
+		"in two arguments": {
+			corev1.Container{Name: "hub", Args: []string{"--alertmanager-url", "http://am:9093"}}, 0},
+		"in the command": {
+			corev1.Container{Name: "hub", Command: []string{"hub", "--alertmanager-url=http://am:9093"}}, 0},
 		"without an address": {corev1.Container{Name: "hub", Args: []string{"--v=1"}}, 1},
 		"an empty address":   {corev1.Container{Name: "hub", Args: []string{"--alertmanager-url="}}, 1},
 		"not the hub":        {corev1.Container{Name: "proxy"}, 0},

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,13 +15,13 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// shown is how many names of objects a sentence has.
-const shown = 5
+// maxShown is the maximum number of objects that a sentence lists.
+const maxShown = 5
 
-// trouble is one object with a reason, before those of the same reason are put together.
+// trouble is the problem of one object. Problems with the same reason become one finding.
 type trouble struct {
 	reason, name, text string
 	remedies           []remedy.Action
@@ -30,15 +29,16 @@ type trouble struct {
 	check              Check
 }
 
-// together makes one finding of the objects that have the same reason, so that a hundred clusters that are offline are
-// one line. noun is the plural of the objects' kind.
-func together(troubles []trouble, noun, object, program string) []Finding {
+// groupTroubles returns one finding for all objects with the same reason, so that a hundred offline clusters are one
+// line. noun is the plural of the objects' kind, and object is the kind. A single object keeps its text and remedies;
+// several objects get the texts for the reason. A finding without a remedy gets a command that shows the conditions.
+func groupTroubles(troubles []trouble, noun, object, program string) []Finding {
 	byReason := map[string][]trouble{}
 	for _, t := range troubles {
 		byReason[t.reason] = append(byReason[t.reason], t)
 	}
 	var findings []Finding
-	for _, reason := range sortedKeys(byReason) {
+	for _, reason := range sortKeys(byReason) {
 		group := byReason[reason]
 		f := Finding{Severity: group[0].severity, Check: group[0].check, Reason: reason, Text: group[0].text,
 			Remedies: group[0].remedies}
@@ -55,7 +55,7 @@ func together(troubles []trouble, noun, object, program string) []Finding {
 				means = " " + r.Means
 			}
 			f.Text = fmt.Sprintf("%d %s have the reason %s: %s.%s", len(group), noun, reason, phrase.First(names,
-				shown),
+				maxShown),
 				means)
 			if known {
 				f.Remedies = r.For("", remedy.Names{Program: program})
@@ -70,13 +70,14 @@ func together(troubles []trouble, noun, object, program string) []Finding {
 	return findings
 }
 
-// judgeClusters takes what explain says of each cluster.
+// judgeClusters returns findings for the clusters that package explain reports as failed, degraded or unknown. Clusters
+// that leave the fleet do not count.
 func judgeClusters(in Observation) []Finding {
 	var troubles []trouble
 	for i := range in.Clusters {
 		c := &in.Clusters[i]
 		e := explain.Cluster(explain.ClusterInput{Now: in.Now, Cluster: c, Program: in.Program})
-		severity := severityOf(e.State)
+		severity := classifySeverity(e.State)
 		if severity == "" || c.DeletionTimestamp != nil {
 			continue
 		}
@@ -91,11 +92,11 @@ func judgeClusters(in Observation) []Finding {
 		}
 		troubles = append(troubles, t)
 	}
-	return together(troubles, "clusters", "FleetCluster", in.Program)
+	return groupTroubles(troubles, "clusters", "FleetCluster", in.Program)
 }
 
-// severityOf is empty for states that nobody has to act on.
-func severityOf(s explain.State) Severity {
+// classifySeverity returns the severity of a state. It returns "" for states in which no person needs to act.
+func classifySeverity(s explain.State) Severity {
 	switch s {
 	case explain.Failed, explain.Unknown:
 		return Critical
@@ -106,79 +107,78 @@ func severityOf(s explain.State) Severity {
 	}
 }
 
-// judgeCatalogs takes what explain says of each catalog.
+// judgeCatalogs returns findings for the catalogs that package explain reports as failed, degraded or unknown.
 func judgeCatalogs(in Observation) []Finding {
 	var troubles []trouble
 	for i := range in.Catalogs {
 		c := &in.Catalogs[i]
 		e := explain.Catalog(explain.CatalogInput{Now: in.Now, Catalog: c, Program: in.Program})
-		severity := severityOf(e.State)
+		severity := classifySeverity(e.State)
 		if severity == "" || e.Reason == v1alpha1.ReasonVersionBlocked {
-			continue // a block is a decision of a person, and none of the installation's troubles
+			continue // a block is a decision of a person and not a problem of the installation
 		}
 		name := c.Namespace + "/" + c.Name
 		text := "catalog " + name + " cannot be used: " + e.Cause.Text
-		if e.Reason == v1alpha1.ReasonReconcileError { // what was read before stays in use
+		if e.Reason == v1alpha1.ReasonReconcileError { // the earlier catalog stays in use
 			text = e.Cause.Text
 		}
 		troubles = append(troubles, trouble{reason: e.Reason, name: name, severity: severity, check: CheckCatalogs,
 			text: text, remedies: e.Remedies})
 	}
-	return together(troubles, "catalogs", "OperatorCatalog", in.Program)
+	return groupTroubles(troubles, "catalogs", "OperatorCatalog", in.Program)
 }
 
-// judgeObjectives looks whether Prometheus evaluates the rules of OperatorSLOs.
+// judgeObjectives checks whether Prometheus evaluates the rules of OperatorSLOs.
 func judgeObjectives(in Observation) []Finding {
 	var troubles []trouble
 	for i := range in.Objectives {
 		s := &in.Objectives[i]
-		troubles = append(troubles, failures(s.Status.Conditions, "OperatorSLO", s.Namespace, s.Name, in.Program)...)
+		troubles = append(troubles, listFailures(s.Status.Conditions, "OperatorSLO", s.Namespace, s.Name,
+			in.Program)...)
 		c := conditions.Get(s.Status.Conditions, v1alpha1.ConditionRulesLoaded)
 		if c.Status != metav1.ConditionFalse && c.Status != metav1.ConditionUnknown {
 			continue
 		}
-		troubles = append(troubles, reportedTrouble(c, "OperatorSLO", s.Namespace, s.Name, in.Program))
+		troubles = append(troubles, newTrouble(c, "OperatorSLO", s.Namespace, s.Name, in.Program))
 	}
-	return together(troubles, "OperatorSLOs", "OperatorSLO", in.Program)
+	return groupTroubles(troubles, "OperatorSLOs", "OperatorSLO", in.Program)
 }
 
-// judgePaging looks whether the PagingPolicies are in force.
+// judgePaging checks whether the PagingPolicies are in force.
 func judgePaging(in Observation) []Finding {
 	var troubles []trouble
 	for i := range in.Paging {
 		p := &in.Paging[i]
-		troubles = append(troubles, failures(p.Status.Conditions, "PagingPolicy", p.Namespace, p.Name, in.Program)...)
+		troubles = append(troubles, listFailures(p.Status.Conditions, "PagingPolicy", p.Namespace, p.Name,
+			in.Program)...)
 		c := conditions.Get(p.Status.Conditions, v1alpha1.ConditionReady)
 		if c.Status != metav1.ConditionFalse || conditions.IsTrue(p.Status.Conditions, v1alpha1.ConditionReconciling) {
-			continue
+			continue // the policy is in force, or will be without a person
 		}
-		t := reportedTrouble(c, "PagingPolicy", p.Namespace, p.Name, in.Program)
-		t.severity = Critical // nobody is paged
+		t := newTrouble(c, "PagingPolicy", p.Namespace, p.Name, in.Program)
+		t.severity = Critical // no person is paged
 		troubles = append(troubles, t)
 	}
-	return together(troubles, "PagingPolicies", "PagingPolicy", in.Program)
+	return groupTroubles(troubles, "PagingPolicies", "PagingPolicy", in.Program)
 }
 
-// alertmanagerFlag is the hub's flag that names the Alertmanager.
-const alertmanagerFlag = "--alertmanager-url"
+// alertmanagerFlag is the hub's flag with the URL of the Alertmanager.
+const alertmanagerFlag = "alertmanager-url"
 
-// judgeAlertmanager looks whether the hub knows an Alertmanager. Where its Deployment cannot be read, nothing is said.
+// judgeAlertmanager checks whether the hub is configured with an Alertmanager. If the hub's Deployment was not read,
+// it returns no finding.
 func judgeAlertmanager(in Observation) []Finding {
-	known, seen := false, false
+	isConfigured, isRead := false, false
 	for _, d := range in.Hub.Deployments {
 		if d.Deployment == nil {
 			continue
 		}
 		for _, container := range d.Deployment.Spec.Template.Spec.Containers {
-			seen = seen || container.Name == "hub"
-			known = known || slices.ContainsFunc(append(slices.Clone(container.Args), container.Command...),
-				func(arg string) bool {
-					value, is := strings.CutPrefix(arg, alertmanagerFlag)
-					return is && value != "="
-				})
+			isRead = isRead || container.Name == "hub"
 		}
+		isConfigured = isConfigured || d.ReadFlag(alertmanagerFlag) != ""
 	}
-	if !seen || known {
+	if !isRead || isConfigured {
 		return nil
 	}
 	f := Finding{Severity: Warning, Check: CheckAlerts, Reason: v1alpha1.ReasonNoAlertmanager,
@@ -190,16 +190,16 @@ func judgeAlertmanager(in Observation) []Finding {
 	return []Finding{f}
 }
 
-// failures say that the hub fails to reconcile an object.
-func failures(all []metav1.Condition, kind, namespace, name, program string) []trouble {
+// listFailures returns the trouble of an object that the hub fails to reconcile.
+func listFailures(all []metav1.Condition, kind, namespace, name, program string) []trouble {
 	if c := conditions.Get(all, v1alpha1.ConditionReconcileFailing); c.Status == metav1.ConditionTrue {
-		return []trouble{reportedTrouble(c, kind, namespace, name, program)}
+		return []trouble{newTrouble(c, kind, namespace, name, program)}
 	}
 	return nil
 }
 
-// reportedTrouble is a condition that is not as it should be.
-func reportedTrouble(c metav1.Condition, kind, namespace, name, program string) trouble {
+// newTrouble returns the trouble for a condition that reports a problem.
+func newTrouble(c metav1.Condition, kind, namespace, name, program string) trouble {
 	key := namespace + "/" + name
 	t := trouble{reason: c.Reason, name: key, severity: Warning, check: CheckAlerts,
 		text: fmt.Sprintf("%s %s: %s", kind, key, phrase.OneLine(c.Message))}
@@ -209,4 +209,5 @@ func reportedTrouble(c metav1.Condition, kind, namespace, name, program string) 
 	return t
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// sortKeys returns the sorted keys of a map.
+func sortKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

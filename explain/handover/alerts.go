@@ -16,20 +16,20 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/incidents"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Silence is one of Alertmanager.
+// Silence is a silence of Alertmanager.
 type Silence struct {
 	ID string
-	// By is who made it, and Comment why.
+	// By is the author of the silence. Comment is the author's reason.
 	By, Comment string
 	Matchers    []Matcher
-	// Starts is when it began or begins, and Ends when it ended or ends.
+	// Starts is the begin and Ends is the end of the silence.
 	Starts, Ends time.Time
 }
 
-// Matcher selects alerts by a label, as Alertmanager does.
+// Matcher selects alerts by a label, as in Alertmanager.
 type Matcher struct {
 	Name, Value    string
 	Regex, Negated bool
@@ -40,9 +40,8 @@ func (m Matcher) String() string {
 	return fmt.Sprintf("%s%s%q", m.Name, operator[[2]bool{m.Regex, m.Negated}], m.Value)
 }
 
-// matches tells whether the matcher may match a value. An expression that cannot be
-// read may match anything.
-func (m Matcher) matches(value string) bool {
+// canMatch reports whether the matcher can match a value. An expression that cannot be parsed can match any value.
+func (m Matcher) canMatch(value string) bool {
 	if !m.Regex {
 		return (m.Value == value) != m.Negated
 	}
@@ -50,30 +49,30 @@ func (m Matcher) matches(value string) bool {
 	return err != nil || expression.MatchString(value) != m.Negated
 }
 
-// Alert is one that Alertmanager has.
+// Alert is an alert in Alertmanager.
 type Alert struct {
 	Labels map[string]string
-	// SilencedBy are IDs of silences.
+	// SilencedBy are the IDs of silences.
 	SilencedBy []string
 }
 
-// Incident is an alert that fired in the shift, or fires.
+// Incident is an alert that fired in the shift or fires now.
 type Incident struct {
 	incidents.Incident
-	// About names what the alert is about, by its labels.
+	// About describes the subject of the alert by its labels.
 	About string `json:"about"`
-	// Silences hide the alert.
+	// Silences are the silences that hide the alert.
 	Silences []SilenceReference `json:"silences,omitempty"`
 }
 
-// SilenceReference names a silence.
+// SilenceReference is a reference to a silence.
 type SilenceReference struct {
 	ID   string    `json:"id"`
 	By   string    `json:"by"`
 	Ends time.Time `json:"ends"`
 }
 
-// ReportedSilence is a silence that may hide alerts of Bellwether's rules.
+// ReportedSilence is a silence that can hide alerts of Bellwether's rules.
 type ReportedSilence struct {
 	ID       string    `json:"id"`
 	By       string    `json:"by"`
@@ -81,49 +80,51 @@ type ReportedSilence struct {
 	Matchers []string  `json:"matchers"`
 	Starts   time.Time `json:"starts"`
 	Ends     time.Time `json:"ends"`
-	// Later says that it begins after the time of the report.
+	// Later is true if the silence begins after the time of the report.
 	Later bool `json:"later,omitempty"`
-	// Hides counts the alerts that it hides now, and Hidden names the first ones. Nil:
-	// not known.
+	// Hides is the number of alerts that the silence hides now; nil if it is not known. Hidden lists the first
+	// of them.
 	Hides  *int     `json:"hides"`
 	Hidden []string `json:"hidden,omitempty"`
 }
 
-// incidents returns those that fire, and those that are over.
-func (in Input) incidents() (open, ended List[Incident]) {
-	var fire, over []Incident
+// listIncidents returns the incidents that fire, and the incidents that have ended. Notes say for which times it is not
+// known which alerts fired.
+func (in Input) listIncidents() (open, ended List[Incident]) {
+	var firing, endedIncidents []Incident
 	for _, i := range in.Incidents.Items {
-		reported := Incident{Incident: i, About: about(i.Labels)}
+		reported := Incident{Incident: i, About: describeLabels(i.Labels)}
 		if i.Firing == "" {
-			over = append(over, reported)
+			endedIncidents = append(endedIncidents, reported)
 			continue
 		}
-		reported.Silences = in.silencesOf(i)
-		fire = append(fire, reported)
+		reported.Silences = in.findSilences(i)
+		firing = append(firing, reported)
 	}
-	open = listOf(in.Most, in.Incidents.Unknown, fire)
-	open.Detail = bySeverity(fire, func(i Incident) string { return i.Firing })
-	ended = listOf(in.Most, in.Incidents.Unknown, over)
-	ended.Detail = bySeverity(over, func(i Incident) string { return i.Severity })
+	open = limitList(in.Most, in.Incidents.Unknown, firing)
+	open.Detail = countBySeverity(firing, func(i Incident) string { return i.Firing })
+	ended = limitList(in.Most, in.Incidents.Unknown, endedIncidents)
+	ended.Detail = countBySeverity(endedIncidents, func(i Incident) string { return i.Severity })
 	for i, g := range in.Gaps {
 		if i == maxNotes {
 			ended.Notes = append(ended.Notes, fmt.Sprintf("%d more times are not known.", len(in.Gaps)-i))
 			break
 		}
 		ended.Notes = append(ended.Notes, fmt.Sprintf("Prometheus did not evaluate Bellwether's rules from %s to %s: "+
-			"which alerts fired is not known.", in.clock(g.From), in.clock(g.To)))
+			"which alerts fired is not known.", in.formatTime(g.From), in.formatTime(g.To)))
 	}
 	if last := len(in.Gaps) - 1; last >= 0 && in.Now.Sub(in.Gaps[last].To) < incidents.Step {
 		open.Notes = append(open.Notes, fmt.Sprintf("Prometheus has not evaluated Bellwether's rules since %s: this "+
-			"is what fired then.", in.clock(in.Gaps[last].From)))
+			"is what fired then.", in.formatTime(in.Gaps[last].From)))
 	}
 	return open, ended
 }
 
-// maxNotes bounds what is said of gaps.
+// maxNotes is the maximum number of notes about gaps.
 const maxNotes = 5
 
-func bySeverity(list []Incident, severity func(Incident) string) string {
+// countBySeverity returns the number of pages and tickets as text, or "" if the list is empty.
+func countBySeverity(list []Incident, severity func(Incident) string) string {
 	counts := map[string]int{}
 	for _, i := range list {
 		counts[severity(i)]++
@@ -134,40 +135,42 @@ func bySeverity(list []Incident, severity func(Incident) string) string {
 	return phrase.Count(counts[series.Page], "page") + ", " + phrase.Count(counts[series.Ticket], "ticket")
 }
 
-// about names what an alert is about.
-func about(labels map[string]string) string {
-	rest := maps.Clone(labels)
-	delete(rest, series.Scope)
+// describeLabels describes the subject of an alert by its labels: first the operator, the version, the SLI and the
+// cluster, then the other labels by name.
+func describeLabels(labels map[string]string) string {
+	remaining := maps.Clone(labels)
+	delete(remaining, series.Scope)
 	var parts []string
+	// add appends a text with the values of the labels, unless a label is missing.
 	add := func(format string, names ...string) {
 		var values []any
 		for _, name := range names {
-			if rest[name] == "" {
+			if remaining[name] == "" {
 				return
 			}
-			values = append(values, rest[name])
+			values = append(values, remaining[name])
 		}
 		parts = append(parts, fmt.Sprintf(format, values...))
 		for _, name := range names {
-			delete(rest, name)
+			delete(remaining, name)
 		}
 	}
 	add("%s/%s", series.OperatorNamespace, series.Operator)
 	add("version %s", series.Version)
 	add("SLI %s", series.SLI)
 	add("cluster %s", series.Cluster)
-	for _, name := range slices.Sorted(maps.Keys(rest)) {
-		parts = append(parts, name+" "+rest[name])
+	for _, name := range slices.Sorted(maps.Keys(remaining)) {
+		parts = append(parts, name+" "+remaining[name])
 	}
 	return strings.Join(parts, ", ")
 }
 
-// silencesOf are the silences that hide an incident. Alertmanager's alerts may have
-// more labels, which Prometheus adds when it sends them.
-func (in Input) silencesOf(i incidents.Incident) []SilenceReference {
+// findSilences returns the silences that hide an incident. The alerts in Alertmanager can have more labels than the
+// incident, because Prometheus adds labels when it sends alerts.
+func (in Input) findSilences(i incidents.Incident) []SilenceReference {
 	var out []SilenceReference
 	for _, a := range in.Alerts.Items {
-		if a.Labels["alertname"] != i.Name || !contains(a.Labels, i.Labels) {
+		if a.Labels["alertname"] != i.Name || !hasLabels(a.Labels, i.Labels) {
 			continue
 		}
 		for _, s := range in.Silences.Items {
@@ -179,8 +182,9 @@ func (in Input) silencesOf(i incidents.Incident) []SilenceReference {
 	return slices.Compact(out)
 }
 
-func contains(all, some map[string]string) bool {
-	for name, value := range some {
+// hasLabels reports whether all has the labels in subset with the same values.
+func hasLabels(all, subset map[string]string) bool {
+	for name, value := range subset {
 		if all[name] != value {
 			return false
 		}
@@ -188,82 +192,87 @@ func contains(all, some map[string]string) bool {
 	return true
 }
 
-// silences returns those that are in force or begin later, and those that ended in
-// the shift or after it.
-func (in Input) silences() (open, ended List[ReportedSilence]) {
-	var inForce, over []ReportedSilence
-	others := 0
+// listSilences returns the silences that are in force or begin later, and the silences that ended in the shift or
+// after it.
+func (in Input) listSilences() (open, ended List[ReportedSilence]) {
+	var inForce, endedSilences []ReportedSilence
+	unrelated := 0
 	for _, s := range in.Silences.Items {
 		switch {
-		case !s.Ends.After(in.Now) && !s.Ends.After(in.From):
-		case !in.isOurs(s):
-			others++
+		case !s.Ends.After(in.Now) && !s.Ends.After(in.From): // it ended before the shift
+		case !in.isRelevant(s):
+			unrelated++
 		case s.Ends.After(in.Now):
-			inForce = append(inForce, in.report(s))
+			inForce = append(inForce, in.reportSilence(s))
 		default:
-			over = append(over, in.report(s))
+			endedSilences = append(endedSilences, in.reportSilence(s))
 		}
 	}
 	slices.SortFunc(inForce, func(a, b ReportedSilence) int {
-		return cmp.Or(cmp.Compare(hides(b), hides(a)), a.Ends.Compare(b.Ends), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(countHidden(b), countHidden(a)), a.Ends.Compare(b.Ends), cmp.Compare(a.ID, b.ID))
 	})
-	slices.SortFunc(over, func(a, b ReportedSilence) int {
+	slices.SortFunc(endedSilences, func(a, b ReportedSilence) int {
 		return cmp.Or(b.Ends.Compare(a.Ends), cmp.Compare(a.ID, b.ID))
 	})
-	open, ended = listOf(in.Most, in.Silences.Unknown, inForce), listOf(in.Most, in.Silences.Unknown, over)
-	if hiding := countIf(inForce, func(s ReportedSilence) bool { return hides(s) > 0 }); hiding > 0 {
+	open = limitList(in.Most, in.Silences.Unknown, inForce)
+	ended = limitList(in.Most, in.Silences.Unknown, endedSilences)
+	if hiding := countIf(inForce, func(s ReportedSilence) bool { return countHidden(s) > 0 }); hiding > 0 {
 		open.Detail = fmt.Sprintf("hiding firing alerts: %d", hiding)
 	}
 	if in.Silences.Unknown == "" && in.Alerts.Unknown != "" {
 		open.Notes = append(open.Notes, "Which alerts they hide is not known: "+in.Alerts.Unknown+".")
 	}
-	if others > 0 {
+	if unrelated > 0 {
 		open.Notes = append(open.Notes, "Not listed, because they match none of Bellwether's alerts: "+
-			phrase.Count(others, "silence")+".")
+			phrase.Count(unrelated, "silence")+".")
 	}
 	return open, ended
 }
 
-func countIf[T any](list []T, is func(T) bool) int {
+// countIf counts the items for which matches returns true.
+func countIf[T any](list []T, matches func(T) bool) int {
 	n := 0
 	for _, item := range list {
-		if is(item) {
+		if matches(item) {
 			n++
 		}
 	}
 	return n
 }
 
-func hides(s ReportedSilence) int {
+// countHidden returns how many alerts a silence hides; 0 if it is not known.
+func countHidden(s ReportedSilence) int {
 	if s.Hides == nil {
 		return 0
 	}
 	return *s.Hides
 }
 
-// ourAlerts are the names of the alerts of Bellwether's rules. To list them, the rules
-// are built, which not every command should wait for.
-var ourAlerts = sync.OnceValue(func() []string {
+// listOwnAlerts returns the names of the alerts of Bellwether's rules. It builds the rules on the first call only,
+// because not every command needs them.
+var listOwnAlerts = sync.OnceValue(func() []string {
 	return append(slo.SwitchableAlerts(), slo.AlertOperator, slo.AlertRelease, slo.AlertCluster)
 })
 
-// isOurs tells whether a silence may hide an alert of Bellwether's rules.
-func (in Input) isOurs(s Silence) bool {
+// isRelevant reports whether a silence can hide an alert of Bellwether's rules. If the report is limited to a
+// namespace, alerts of this namespace and alerts without a namespace count.
+func (in Input) isRelevant(s Silence) bool {
 	for _, m := range s.Matchers {
 		switch {
-		case m.Name == "alertname" && !slices.ContainsFunc(ourAlerts(), m.matches):
+		case m.Name == "alertname" && !slices.ContainsFunc(listOwnAlerts(), m.canMatch):
 			return false
-		case m.Name == series.OperatorNamespace && in.Namespace != "" && !m.matches(in.Namespace) && !m.matches(""):
+		case m.Name == series.OperatorNamespace && in.Namespace != "" && !m.canMatch(in.Namespace) && !m.canMatch(""):
 			return false
 		}
 	}
 	return true
 }
 
-// maxHidden is how many hidden alerts are named.
+// maxHidden is the maximum number of hidden alerts that are listed.
 const maxHidden = 3
 
-func (in Input) report(s Silence) ReportedSilence {
+// reportSilence returns a silence in the form of the report, with the alerts that it hides if the alerts could be read.
+func (in Input) reportSilence(s Silence) ReportedSilence {
 	out := ReportedSilence{ID: s.ID, By: phrase.OneLine(s.By), Comment: phrase.Truncate(phrase.OneLine(s.Comment), 300),
 		Starts: s.Starts.UTC(), Ends: s.Ends.UTC(), Later: s.Starts.After(in.Now), Matchers: []string{}}
 	for _, m := range s.Matchers {
@@ -275,7 +284,8 @@ func (in Input) report(s Silence) ReportedSilence {
 	var hidden []string
 	for _, a := range in.Alerts.Items {
 		if slices.Contains(a.SilencedBy, s.ID) {
-			hidden = append(hidden, strings.TrimSuffix(a.Labels["alertname"]+" of "+about(ofAlert(a.Labels)), " of "))
+			hidden = append(hidden, strings.TrimSuffix(a.Labels["alertname"]+" of "+
+				describeLabels(selectLabels(a.Labels)), " of "))
 		}
 	}
 	slices.Sort(hidden)
@@ -284,8 +294,8 @@ func (in Input) report(s Silence) ReportedSilence {
 	return out
 }
 
-// ofAlert are the labels of an alert that say what it is about.
-func ofAlert(labels map[string]string) map[string]string {
+// selectLabels returns the labels of an alert that describe its subject.
+func selectLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{series.OperatorNamespace, series.Operator, series.Version, series.SLI,
 		series.Cluster} {

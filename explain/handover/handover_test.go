@@ -288,8 +288,8 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestWidth: the lines of a report fit, it is the same Markdown, and its zone is the only one. What is to be copied
-// stays as it is.
+// TestWidth checks that wrapped lines are not too long, that the Markdown has the same meaning, and that all times
+// have the report's zone. Text that people copy must not change.
 func TestWidth(t *testing.T) {
 	const most = 120
 	for name, in := range map[string]handover.Input{"bad-release": badRelease(), "flood": flood(),
@@ -364,8 +364,8 @@ func TestTheGuideHasAReport(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNeverNothing takes away one source after the other, and wants each list
-// that is made of it to say so, as data and as text.
+// TestUnknownIsNeverNothing removes one source after the other. Each list that depends on the source must report that,
+// as data and as text.
 func TestUnknownIsNeverNothing(t *testing.T) {
 	const why = "the reason of this test"
 	for name, test := range map[string]struct {

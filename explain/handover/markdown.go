@@ -17,28 +17,28 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/apis/remedy"
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 //go:embed handover.md.tmpl
-var text string
+var templateText string
 
-var page = template.Must(template.New("handover").Option("missingkey=error").Parse(text))
+var pageTemplate = template.Must(template.New("handover").Option("missingkey=error").Parse(templateText))
 
-// document is what the template shows.
+// document is the data for the template.
 type document struct {
 	From, To, At, Namespace string
 	Unknown                 []unknown
 	Open, Shift             part
 }
 
-// unknown are lists that could not be read for the same reason.
+// unknown has the titles of the lists that could not be read for the same reason.
 type unknown struct {
 	First          bool
 	Titles, Reason string
 }
 
-// part has the sections that say something; None names the others.
+// part has the sections with content. None lists the titles of the other sections.
 type part struct {
 	Sections []section
 	None     string
@@ -51,22 +51,24 @@ type section struct {
 	More           int
 }
 
-// Markdown returns the report as text: CommonMark, which can be read as it is too. Its lines have at most so many
-// columns, except for single words that are longer; 0: each paragraph is one line, for a tracker or a chat, which keep
-// the line breaks of what is pasted.
+// Markdown returns the report as CommonMark, which is also readable as plain text. columns is the maximum length of a
+// line, except for longer single words. 0 writes each paragraph on one line, for trackers and chats, which keep the
+// line breaks of pasted text.
 func (r Report) Markdown(columns int) string {
-	open, shift := r.openSections(), r.shiftSections()
-	d := document{From: r.clock(r.From), To: r.clock(r.To), At: r.clock(r.At), Namespace: escape(r.Namespace),
-		Unknown: unknowns(append(slices.Clone(open), shift...)),
-		Open:    partOf(open, "Nothing is open."), Shift: partOf(shift, "Nothing to report.")}
+	open, shift := r.listOpenSections(), r.listShiftSections()
+	d := document{From: r.formatTime(r.From), To: r.formatTime(r.To), At: r.formatTime(r.At),
+		Namespace: escape(r.Namespace),
+		Unknown:   listUnknown(append(slices.Clone(open), shift...)),
+		Open:      buildPart(open, "Nothing is open."), Shift: buildPart(shift, "Nothing to report.")}
 	var out strings.Builder
-	if err := page.Execute(&out, d); err != nil { // the template and its data are ours
+	if err := pageTemplate.Execute(&out, d); err != nil { // the template and its data are built in
 		panic(fmt.Sprintf("write handover: %v", err))
 	}
 	return wrap(strings.TrimRight(out.String(), "\n")+"\n", columns)
 }
 
-// wrap breaks the lines of a report; those of an item of a list are indented.
+// wrap breaks the lines of a report at the maximum number of columns; 0 does not break them. The lines of a list item
+// are indented.
 func wrap(text string, columns int) string {
 	if columns <= 0 {
 		return text
@@ -83,8 +85,8 @@ func wrap(text string, columns int) string {
 	return out.String()
 }
 
-// unknowns are the reasons why lists could not be read, each with their titles.
-func unknowns(sections []section) []unknown {
+// listUnknown returns the reasons why lists could not be read, each with the titles of the lists.
+func listUnknown(sections []section) []unknown {
 	var out []unknown
 	for _, s := range sections {
 		if s.Unknown == "" {
@@ -104,32 +106,33 @@ func unknowns(sections []section) []unknown {
 	return out
 }
 
-// partOf leaves out the sections that have nothing, and names them in one line: they
-// were read.
-func partOf(sections []section, nothing string) part {
+// buildPart returns the sections with content, and lists the titles of the empty sections, which were read, in one
+// line. nothing is the text if all sections are empty.
+func buildPart(sections []section, nothing string) part {
 	var p part
-	var none []string
+	var emptyTitles []string
 	for _, s := range sections {
 		if s.Unknown == "" && len(s.Lines) == 0 && len(s.Notes) == 0 {
-			none = append(none, strings.ToLower(s.Title[:1])+s.Title[1:])
+			emptyTitles = append(emptyTitles, strings.ToLower(s.Title[:1])+s.Title[1:])
 			continue
 		}
 		p.Sections = append(p.Sections, s)
 	}
 	switch {
-	case len(none) == len(sections):
-		p.None = nothing + " Read: " + strings.Join(none, ", ") + "."
-	case len(none) > 0:
-		p.None = "None: " + strings.Join(none, ", ") + "."
+	case len(emptyTitles) == len(sections):
+		p.None = nothing + " Read: " + strings.Join(emptyTitles, ", ") + "."
+	case len(emptyTitles) > 0:
+		p.None = "None: " + strings.Join(emptyTitles, ", ") + "."
 	}
 	return p
 }
 
-// show makes a section of a list.
-func show[T any](r Report, title string, l List[T], line func(T) string) section {
-	s := section{Title: title, Unknown: r.prose(l.Unknown)}
+// buildSection returns a section for a list. line formats an item. A list that is empty or could not be read has a
+// section without lines.
+func buildSection[T any](r Report, title string, l List[T], line func(T) string) section {
+	s := section{Title: title, Unknown: r.formatProse(l.Unknown)}
 	for _, note := range l.Notes {
-		s.Notes = append(s.Notes, r.prose(note))
+		s.Notes = append(s.Notes, r.formatProse(note))
 	}
 	if l.Unknown != "" || *l.Total == 0 {
 		return s
@@ -145,41 +148,44 @@ func show[T any](r Report, title string, l List[T], line func(T) string) section
 	return s
 }
 
-func (r Report) openSections() []section {
+// listOpenSections returns the sections for what is open.
+func (r Report) listOpenSections() []section {
 	o := r.Open
 	return []section{
-		show(r, "Firing alerts", o.Incidents, r.firing),
-		show(r, "Rollouts", o.Rollouts, r.rollout),
-		show(r, "Held versions and settings", o.Holds, r.hold),
-		show(r, "Low error budgets", o.Budgets, lowBudget),
-		show(r, "Silences", o.Silences, r.silence),
-		show(r, "Vetoes and freezes", o.Vetoes, r.cluster),
-		show(r, "Offline clusters", o.Offline, r.cluster),
-		show(r, "Closed change windows", o.Windows, r.window),
+		buildSection(r, "Firing alerts", o.Incidents, r.formatFiring),
+		buildSection(r, "Rollouts", o.Rollouts, r.formatRollout),
+		buildSection(r, "Held versions and settings", o.Holds, r.formatHold),
+		buildSection(r, "Low error budgets", o.Budgets, formatLowBudget),
+		buildSection(r, "Silences", o.Silences, r.formatSilence),
+		buildSection(r, "Vetoes and freezes", o.Vetoes, r.formatCluster),
+		buildSection(r, "Offline clusters", o.Offline, r.formatCluster),
+		buildSection(r, "Closed change windows", o.Windows, r.formatWindow),
 	}
 }
 
-func (r Report) shiftSections() []section {
+// listShiftSections returns the sections for what happened in the shift.
+func (r Report) listShiftSections() []section {
 	s := r.Shift
 	return []section{
-		show(r, "Alerts that ended", s.Incidents, r.ended),
-		show(r, "Rollouts that started or ended", s.Rollouts, r.outcome),
-		show(r, "Decisions", s.Decisions, r.decision),
-		show(r, "Error budgets that lost the most", s.Budgets, lostBudget),
-		show(r, "Silences that ended", s.Silences, r.silence),
-		show(r, "Clusters that came back", s.Clusters, r.clusterBack),
+		buildSection(r, "Alerts that ended", s.Incidents, r.formatEnded),
+		buildSection(r, "Rollouts that started or ended", s.Rollouts, r.formatOutcome),
+		buildSection(r, "Decisions", s.Decisions, r.formatDecision),
+		buildSection(r, "Error budgets that lost the most", s.Budgets, formatLostBudget),
+		buildSection(r, "Silences that ended", s.Silences, r.formatSilence),
+		buildSection(r, "Clusters that came back", s.Clusters, r.formatClusterBack),
 	}
 }
 
-// firing is an alert that fires.
-func (r Report) firing(i Incident) string {
-	out := fmt.Sprintf("**%s** %s: %s, since %s (%s)", i.Firing, i.Name, r.what(i), r.start(i), i.lasted(r.At))
+// formatFiring describes an alert that fires.
+func (r Report) formatFiring(i Incident) string {
+	out := fmt.Sprintf("**%s** %s: %s, since %s (%s)", i.Firing, i.Name, r.describeSubject(i), r.formatStart(i),
+		i.formatDuration(r.At))
 	if i.Pages+i.Tickets > 1 {
-		out += "; " + i.often()
+		out += "; " + i.countFirings()
 	}
 	out += "."
 	for _, s := range i.Silences {
-		out += fmt.Sprintf(" Hidden by a silence of %s until %s.", escape(s.By), r.clock(s.Ends))
+		out += fmt.Sprintf(" Hidden by a silence of %s until %s.", escape(s.By), r.formatTime(s.Ends))
 	}
 	if i.Runbook != "" {
 		out += " Runbook: " + escape(i.Runbook)
@@ -187,29 +193,29 @@ func (r Report) firing(i Incident) string {
 	return out
 }
 
-// ended is an alert that is over.
-func (r Report) ended(i Incident) string {
-	out := fmt.Sprintf("%s %s: %s, from %s to %s (%s)", i.Severity, i.Name, r.what(i), r.start(i), r.clock(*i.Ended),
-		i.lasted(*i.Ended))
+// formatEnded describes an alert that has ended.
+func (r Report) formatEnded(i Incident) string {
+	out := fmt.Sprintf("%s %s: %s, from %s to %s (%s)", i.Severity, i.Name, r.describeSubject(i), r.formatStart(i),
+		r.formatTime(*i.Ended), i.formatDuration(*i.Ended))
 	if i.Pages+i.Tickets > 1 {
-		out += "; " + i.often()
+		out += "; " + i.countFirings()
 	}
 	return out + "."
 }
 
-// what says what an alert is about: in the words of its rule if these are known.
-func (r Report) what(i Incident) string {
+// describeSubject returns the summary of the alert's rule, or else the subject by the alert's labels.
+func (r Report) describeSubject(i Incident) string {
 	switch {
 	case i.Summary != "":
-		return r.prose(i.Summary)
+		return r.formatProse(i.Summary)
 	case i.About != "":
-		return r.prose(i.About)
+		return r.formatProse(i.About)
 	}
 	return "the fleet"
 }
 
-// often says how often it began to fire.
-func (i Incident) often() string {
+// countFirings says how often the alert began to fire.
+func (i Incident) countFirings() string {
 	var parts []string
 	if i.Pages > 0 {
 		parts = append(parts, phrase.Count(i.Pages, "page"))
@@ -220,31 +226,33 @@ func (i Incident) often() string {
 	return "fired as " + strings.Join(parts, " and ")
 }
 
-func (r Report) start(i Incident) string {
+// formatStart says when the alert began to fire.
+func (r Report) formatStart(i Incident) string {
 	if i.EarlierStart {
-		return "before " + r.clock(i.Began)
+		return "before " + r.formatTime(i.Began)
 	}
-	return r.clock(i.Began)
+	return r.formatTime(i.Began)
 }
 
-func (r Report) rollout(o Rollout) string {
-	name := named(o.Namespace, o.Operator, o.Name, o.Summary)
-	out := fmt.Sprintf("**%s** %s: %s", o.State, name, r.sentence(o.Summary))
+// formatRollout describes an open rollout with its next event and its first command.
+func (r Report) formatRollout(o Rollout) string {
+	name := formatRolloutName(o.Namespace, o.Operator, o.Name, o.Summary)
+	out := fmt.Sprintf("**%s** %s: %s", o.State, name, r.formatSentence(o.Summary))
 	if o.Since != nil {
-		out += " Since " + r.clock(*o.Since) + "."
+		out += " Since " + r.formatTime(*o.Since) + "."
 	}
 	if i := slices.IndexFunc(o.Next, func(n explain.Next) bool { return n.At != nil }); i >= 0 {
-		out += " Next, at " + r.clock(o.Next[i].At.Time) + ": " + r.sentence(o.Next[i].Text)
+		out += " Next, at " + r.formatTime(o.Next[i].At.Time) + ": " + r.formatSentence(o.Next[i].Text)
 	}
 	if i := slices.IndexFunc(o.Remedies, func(a remedy.Action) bool { return a.Command != "" }); i >= 0 {
 		a := o.Remedies[i]
-		out += " " + strings.TrimSuffix(r.prose(a.Text), ".") + ": " + code(a.Command)
+		out += " " + strings.TrimSuffix(r.formatProse(a.Text), ".") + ": " + formatCode(a.Command)
 	}
 	return out
 }
 
-// named names an operator, and its rollout unless the text begins with that.
-func named(namespace, operator, rollout, text string) string {
+// formatRolloutName returns the name of the operator, with the rollout's name unless the text begins with that name.
+func formatRolloutName(namespace, operator, rollout, text string) string {
 	out := namespace + "/" + operator
 	if strings.HasPrefix(text, "rollout "+rollout+" ") {
 		return out
@@ -252,143 +260,160 @@ func named(namespace, operator, rollout, text string) string {
 	return out + ", rollout " + rollout
 }
 
-func (r Report) hold(h Hold) string {
+// formatHold describes a hold.
+func (r Report) formatHold(h Hold) string {
 	reason := h.Reason
 	if len(h.Changes) > 0 {
 		reason = strings.TrimSuffix(reason, ".") + "; the change: " + strings.Join(h.Changes, "; ")
 	}
-	return fmt.Sprintf("%s/%s: %s%s: %s", h.Namespace, h.Operator, escape(h.Held), r.since(h.Since), r.sentence(reason))
+	return fmt.Sprintf("%s/%s: %s%s: %s", h.Namespace, h.Operator, escape(h.Held), r.formatSince(h.Since),
+		r.formatSentence(reason))
 }
 
-func lowBudget(b budgets.Spending) string {
-	return fmt.Sprintf("%s/%s, SLI %s: %s on %s", b.Namespace, b.Operator, escape(b.SLI), leftTwice(b), onClusters(b))
+// formatLowBudget describes a budget with little left.
+func formatLowBudget(b budgets.Spending) string {
+	return fmt.Sprintf("%s/%s, SLI %s: %s on %s", b.Namespace, b.Operator, escape(b.SLI), formatLeft(b),
+		formatWorstCluster(b))
 }
 
-// leftTwice says how much is left of a budget, and what would be left without excluded
-// time, where there is some.
-func leftTwice(b budgets.Spending) string {
+// formatLeft returns the remaining part of a budget, and the part without excluded time if that differs.
+func formatLeft(b budgets.Spending) string {
 	if b.Left == nil || b.LeftExcluding == nil || *b.Left == *b.LeftExcluding {
 		return budgets.LeftText(b.Left)
 	}
 	return fmt.Sprintf("%s (%s without excluded time)", budgets.LeftText(b.Left), budgets.LeftText(b.LeftExcluding))
 }
 
-// onClusters names the worst cluster.
-func onClusters(b budgets.Spending) string {
+// formatWorstCluster returns the worst cluster of a budget.
+func formatWorstCluster(b budgets.Spending) string {
 	if b.Clusters > 1 {
 		return fmt.Sprintf("cluster %s, the worst of %d.", escape(b.Cluster), b.Clusters)
 	}
 	return fmt.Sprintf("cluster %s.", escape(b.Cluster))
 }
 
-func lostBudget(b budgets.Spending) string {
+// formatLostBudget describes a budget that lost the most in the shift.
+func formatLostBudget(b budgets.Spending) string {
 	return fmt.Sprintf("%s/%s, SLI %s: lost %s of its budget, %s, on %s", b.Namespace, b.Operator, escape(b.SLI),
-		phrase.Percent(*b.Lost), leftTwice(b), onClusters(b))
+		phrase.Percent(*b.Lost), formatLeft(b), formatWorstCluster(b))
 }
 
-func (r Report) silence(s ReportedSilence) string {
-	out := fmt.Sprintf("by %s, until %s: %s", escape(s.By), r.clock(s.Ends), r.sentence(s.Comment))
+// formatSilence describes a silence.
+func (r Report) formatSilence(s ReportedSilence) string {
+	out := fmt.Sprintf("by %s, until %s: %s", escape(s.By), r.formatTime(s.Ends), r.formatSentence(s.Comment))
 	if s.Later {
-		out = fmt.Sprintf("by %s, from %s to %s: %s", escape(s.By), r.clock(s.Starts), r.clock(s.Ends),
-			r.sentence(s.Comment))
+		out = fmt.Sprintf("by %s, from %s to %s: %s", escape(s.By), r.formatTime(s.Starts), r.formatTime(s.Ends),
+			r.formatSentence(s.Comment))
 	}
 	if out = strings.TrimSuffix(out, ": "); s.Hides != nil && *s.Hides > 0 {
 		out = fmt.Sprintf("**hides %s** (%s), ", phrase.Count(*s.Hides, "firing alert"),
-			r.prose(listed(s.Hidden, *s.Hides))) + out
+			r.formatProse(formatList(s.Hidden, *s.Hides))) + out
 	}
-	return out + " It matches " + code(strings.Join(s.Matchers, ", ")) + "."
+	return out + " It matches " + formatCode(strings.Join(s.Matchers, ", ")) + "."
 }
 
-// listed are the first ones of some items.
-func listed(first []string, total int) string {
-	out := strings.Join(first, "; ")
-	if more := total - len(first); more > 0 {
+// formatList joins the first items of a list, and says how many more there are.
+func formatList(firstItems []string, total int) string {
+	out := strings.Join(firstItems, "; ")
+	if more := total - len(firstItems); more > 0 {
 		out += fmt.Sprintf(" and %d more", more)
 	}
 	return out
 }
 
-func (r Report) cluster(c Cluster) string {
-	return strings.TrimSuffix(r.sentence(c.Text), ".") + r.sinceIfNew(c) + "."
+// formatCluster describes a fact about a cluster.
+func (r Report) formatCluster(c Cluster) string {
+	return strings.TrimSuffix(r.formatSentence(c.Text), ".") + r.formatSinceIfNew(c) + "."
 }
 
-func (r Report) clusterBack(c Cluster) string { return r.clock(*c.Since) + ": " + r.sentence(c.Text) }
+// formatClusterBack says when a cluster came back.
+func (r Report) formatClusterBack(c Cluster) string {
+	return r.formatTime(*c.Since) + ": " + r.formatSentence(c.Text)
+}
 
-// sinceIfNew leaves out a time that the text has.
-func (r Report) sinceIfNew(c Cluster) string {
+// formatSinceIfNew returns the time of a fact, or "" if the text already has it.
+func (r Report) formatSinceIfNew(c Cluster) string {
 	if c.Since == nil || strings.Contains(c.Text, " since ") {
 		return ""
 	}
-	return ", " + strings.TrimPrefix(r.since(c.Since), " ")
+	return ", " + strings.TrimPrefix(r.formatSince(c.Since), " ")
 }
 
-func (r Report) window(w Window) string {
-	name := func(names []string, total int, noun string) string {
-		return phrase.Count(total, noun) + " (" + strings.ReplaceAll(listed(names, total), "; ", ", ") + ")"
+// formatWindow describes a closed window.
+func (r Report) formatWindow(w Window) string {
+	formatNames := func(names []string, total int, noun string) string {
+		return phrase.Count(total, noun) + " (" + strings.ReplaceAll(formatList(names, total), "; ", ", ") + ")"
 	}
-	return fmt.Sprintf("%s on %s: %s", name(w.OperatorNames, w.Operators, "operator"),
-		name(w.ClusterNames, w.Clusters, "cluster"), r.sentence(w.Text))
+	return fmt.Sprintf("%s on %s: %s", formatNames(w.OperatorNames, w.Operators, "operator"),
+		formatNames(w.ClusterNames, w.Clusters, "cluster"), r.formatSentence(w.Text))
 }
 
-func (r Report) outcome(o Outcome) string {
-	out := named(o.Namespace, o.Operator, o.Name, o.Summary) + ": " + r.sentence(o.Summary)
+// formatOutcome describes a rollout that started or ended in the shift.
+func (r Report) formatOutcome(o Outcome) string {
+	out := formatRolloutName(o.Namespace, o.Operator, o.Name, o.Summary) + ": " + r.formatSentence(o.Summary)
 	if o.Started != nil {
-		out += " Started at " + r.clock(*o.Started) + "."
+		out += " Started at " + r.formatTime(*o.Started) + "."
 	}
 	if o.Ended != nil {
-		out += " Ended at " + r.clock(*o.Ended) + "."
+		out += " Ended at " + r.formatTime(*o.Ended) + "."
 	}
 	return out
 }
 
-func (r Report) decision(d Decision) string {
-	return fmt.Sprintf("%s, %s/%s: %s", r.clock(d.At), d.Namespace, d.Operator, r.sentence(d.Text))
+// formatDecision describes a decision.
+func (r Report) formatDecision(d Decision) string {
+	return fmt.Sprintf("%s, %s/%s: %s", r.formatTime(d.At), d.Namespace, d.Operator, r.formatSentence(d.Text))
 }
 
-func (r Report) since(at *time.Time) string {
+// formatSince returns " since TIME", or "" if the time is not known.
+func (r Report) formatSince(at *time.Time) string {
 	if at == nil {
 		return ""
 	}
-	return " since " + r.clock(*at)
+	return " since " + r.formatTime(*at)
 }
 
-// clock writes a time with its time zone, since the hour in which clocks are set back
-// is there twice: "2026-11-21 12:00Z" in UTC, as all commands write it, and "2026-11-21 13:00 CET" elsewhere.
-func (r Report) clock(at time.Time) string { return clock(at, r.zone) }
+// formatTime formats a time with its time zone, because an hour occurs twice when clocks are set back: "2026-11-21
+// 12:00Z" in UTC, as in all commands, and "2026-11-21 13:00 CET" in other zones.
+func (r Report) formatTime(at time.Time) string { return formatTime(at, r.zone) }
 
-func (in Input) clock(at time.Time) string { return clock(at, in.Zone) }
+// formatTime formats a time in the zone of the report.
+func (in Input) formatTime(at time.Time) string { return formatTime(at, in.Zone) }
 
-func clock(at time.Time, zone *time.Location) string {
+// formatTime formats a time in a zone; nil means UTC.
+func formatTime(at time.Time, zone *time.Location) string {
 	if zone == nil || zone.String() == time.UTC.String() {
 		return at.UTC().Format("2006-01-02 15:04Z")
 	}
 	return at.In(zone).Format("2006-01-02 15:04 MST")
 }
 
-// lasted is how long an alert fired.
-func (i Incident) lasted(to time.Time) string {
+// formatDuration says how long an alert fired.
+func (i Incident) formatDuration(end time.Time) string {
 	if i.EarlierStart {
-		return duration.HumanDuration(to.Sub(i.Began)) + " or more"
+		return duration.HumanDuration(end.Sub(i.Began)) + " or more"
 	}
-	return duration.HumanDuration(to.Sub(i.Began))
+	return duration.HumanDuration(end.Sub(i.Began))
 }
 
-// prose is a text from elsewhere, with its times in the zone of the report.
-func (r Report) prose(text string) string { return escape(phrase.Times(text, r.clock)) }
+// formatProse escapes a text from another system, with its times in the zone of the report.
+func (r Report) formatProse(text string) string { return escape(phrase.Times(text, r.formatTime)) }
 
-// sentence is prose that ends with a full stop.
-func (r Report) sentence(text string) string {
-	text = r.prose(phrase.OneLine(text))
+// formatSentence returns prose that ends with a period.
+func (r Report) formatSentence(text string) string {
+	text = r.formatProse(phrase.OneLine(text))
 	if text == "" || strings.HasSuffix(text, ".") {
 		return text
 	}
 	return text + "."
 }
 
-// code is a text as it is.
-func code(text string) string { return "`" + strings.ReplaceAll(phrase.OneLine(text), "`", "'") + "`" }
+// formatCode returns a text as inline code.
+func formatCode(text string) string {
+	return "`" + strings.ReplaceAll(phrase.OneLine(text), "`", "'") + "`"
+}
 
-// escape makes a text of others one line that Markdown shows as it is.
+// escape returns a text from another system as one line that Markdown shows unchanged.
 func escape(text string) string {
 	visible := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -16,7 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/explain"
 )
 
-// succeeded returns the objects of an operator that is installed as asked.
+// succeeded returns the objects of an operator that is installed as specified.
 func succeeded() Objects {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "echo", Name: name} }
 	return Objects{
@@ -217,8 +217,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A link that is healthy says what was checked, and each one that is not has a
-// reason of the table and rests on evidence.
+// A healthy link says what was checked. Every other link has a reason from the table, and evidence.
 func TestLinksHaveEvidence(t *testing.T) {
 	var check func(explain.Link)
 	check = func(l explain.Link) {
@@ -242,6 +241,38 @@ func TestLinksHaveEvidence(t *testing.T) {
 	for _, o := range []Objects{succeeded(), broken, {Namespace: "echo"}} {
 		for _, l := range o.Links() {
 			check(l)
+		}
+	}
+}
+
+// TestSelectNames checks which InstallPlan and ClusterServiceVersions are read.
+func TestSelectNames(t *testing.T) {
+	t.Parallel()
+	reported := &v1alpha1.OperatorInstall{Status: v1alpha1.OperatorInstallStatus{
+		OLM:       &v1alpha1.OLMStatus{InstallPlan: "install-1"},
+		Installed: &v1alpha1.InstalledVersion{Bundle: "echo.v1.0.0"}}}
+	subscription := func(current, installed string, plan *corev1.ObjectReference) *operatorsv1alpha1.Subscription {
+		return &operatorsv1alpha1.Subscription{Status: operatorsv1alpha1.SubscriptionStatus{CurrentCSV: current,
+			InstalledCSV: installed, InstallPlanRef: plan}}
+	}
+	for name, test := range map[string]struct {
+		install      *v1alpha1.OperatorInstall
+		subscription *operatorsv1alpha1.Subscription
+		plan         string
+		csvs         []string
+	}{
+		"nothing is known": {install: &v1alpha1.OperatorInstall{}},
+		"no Subscription":  {install: reported, plan: "install-1", csvs: []string{"echo.v1.0.0"}},
+		"an upgrade": {reported, subscription("echo.v1.1.0", "echo.v1.0.0", &corev1.ObjectReference{Name: "install-2"}),
+			"install-2", []string{"echo.v1.1.0", "echo.v1.0.0"}},
+		"installed": {reported, subscription("", "echo.v1.0.1", &corev1.ObjectReference{}), "install-1",
+			[]string{"echo.v1.0.1", "echo.v1.0.0"}},
+		"nothing installed": {&v1alpha1.OperatorInstall{}, subscription("", "", nil), "", []string{""}},
+	} {
+		plan, csvs := SelectNames(test.install, test.subscription)
+		if diff := cmp.Diff(test.csvs, csvs); diff != "" || plan != test.plan {
+			t.Errorf("%s: InstallPlan %q, want %q; ClusterServiceVersions (-want +got):\n%s", name, plan, test.plan,
+				diff)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/apis/own"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/build"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
@@ -47,7 +47,7 @@ func made(t *testing.T) (*build.Result, *bundles.Bundle) {
 // is to be changed, and nothing is left out when the bundle is built.
 func TestBundleIsClean(t *testing.T) {
 	r, b := made(t)
-	for _, p := range r.Account {
+	for _, p := range r.Placements {
 		if strings.HasPrefix(p.Becomes, "left out") {
 			t.Errorf("%s: %s", p.Object, p.Becomes)
 		}
@@ -69,8 +69,8 @@ func TestBundleIsClean(t *testing.T) {
 	}
 }
 
-// TestBundleIsTheChart: the same Deployment with the same rights, in any namespace, and the one kind that an agent
-// reads.
+// TestBundleIsTheChart verifies that the bundle has the same Deployment with the same
+// permissions, in any namespace, and the one kind that an agent reads.
 func TestBundleIsTheChart(t *testing.T) {
 	r, b := made(t)
 	if r.Name != "bellwether-agent.v1.2.3" {
@@ -116,7 +116,8 @@ func TestBuildIsReproducible(t *testing.T) {
 	}
 }
 
-// TestPreReleasesAreNoBundles: ranges of versions do not see them.
+// TestPreReleasesAreNoBundles verifies that there is no bundle of a pre-release, because version
+// ranges do not include pre-releases.
 func TestPreReleasesAreNoBundles(t *testing.T) {
 	if _, err := agentbundle.Build(charts.Release{Version: "1.2.3-rc.1"}); !errors.Is(err, build.ErrInput) {
 		t.Errorf("error %v, want %v", err, build.ErrInput)
@@ -144,7 +145,7 @@ func TestCatalogKeepsVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := catalogs.ReadPackage(files, own.AgentPackage)
+	p, err := catalogs.ReadPackage(files, v1alpha1.AgentPackage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestCatalogKeepsVersions(t *testing.T) {
 
 // TestManifestInstallsTheAgent: the agent takes the Subscription over, so it has the name that the agent gives.
 func TestManifestInstallsTheAgent(t *testing.T) {
-	text, err := agentbundle.Manifest("1.2.3", "registry.example.com/bellwether/catalog@sha256:0")
+	text, err := agentbundle.BuildManifest("1.2.3", "registry.example.com/bellwether/catalog@sha256:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,8 @@ func TestManifestInstallsTheAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := templates.Data{Namespace: agentbundle.Namespace, Package: own.AgentPackage, Channel: agentbundle.Channel}
+	data := templates.Data{Namespace: agentbundle.Namespace, Package: v1alpha1.AgentPackage,
+		Channel: agentbundle.Channel}
 	found := 0
 	for document := range strings.SplitSeq(string(text), "---\n") {
 		o := &unstructured.Unstructured{}

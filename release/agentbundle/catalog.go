@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/apis/own"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
@@ -17,33 +17,37 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-// next is a version that a catalog gets.
-type next struct {
-	// version, and the image of its bundle by digest.
+// catalogUpdate is a version to add to a catalog.
+type catalogUpdate struct {
+	// version is the version of the agent, and image is the image of its bundle by digest.
 	version, image string
-	// repository of the catalog, and the digest of the one that gets the version; an empty digest begins a catalog.
+	// repository is the repository of the catalog. previous is the digest of the catalog that
+	// the version is added to; empty for a new catalog.
 	repository, previous string
 	now                  time.Time
 }
 
-// compileNext writes the catalog with a further version of the agent into the folder dir/catalog, and returns that. All
-// versions and blocks of the previous catalog stay in it. One that has the version already stays as it is; errors wrap
-// ladder.ErrExists where it has the version with another bundle.
-func compileNext(ctx context.Context, client *oci.Client, access oci.Access, dir string, n next) (string, error) {
+// compileCatalog writes the catalog with an additional version of the agent into the folder
+// dir/catalog, and returns that folder. The catalog keeps all versions and blocks of the
+// previous catalog. If the previous catalog has the same version, it stays unchanged; the error
+// wraps ladder.ErrExists if it has the version with another bundle.
+func compileCatalog(ctx context.Context, client *oci.Client, access oci.Access, dir string,
+	update catalogUpdate) (string, error) {
 	ladders, out := filepath.Join(dir, "ladders"), filepath.Join(dir, "catalog")
-	file, err := ladder.New(folder.Path(ladders, own.AgentPackage), &ladder.Ladder{APIVersion: ladder.APIVersion,
-		Kind: ladder.Kind, Package: own.AgentPackage, Channels: []string{Channel},
+	file, err := ladder.New(folder.Path(ladders, v1alpha1.AgentPackage), &ladder.Ladder{APIVersion: ladder.APIVersion,
+		Kind: ladder.Kind, Package: v1alpha1.AgentPackage, Channels: []string{Channel},
 		Description: description})
 	if err != nil {
 		return "", fmt.Errorf("make ladder: %w", err)
 	}
-	o := folder.Options{Bundles: folder.Bundles{Images: client, Access: access}, Now: n.now}
-	if n.previous != "" {
-		if o.Published, err = n.read(ctx, client, access, file.Ladder); err != nil {
+	o := folder.Options{Bundles: folder.Bundles{Images: client, Access: access}, Now: update.now}
+	if update.previous != "" {
+		if o.Published, err = update.readPrevious(ctx, client, access, file.Ladder); err != nil {
 			return "", err
 		}
 	}
-	if err := file.Ladder.Add(ladder.Bundle{Version: n.version, Image: n.image, Channel: Channel}); err != nil {
+	added := ladder.Bundle{Version: update.version, Image: update.image, Channel: Channel}
+	if err := file.Ladder.Add(added); err != nil {
 		return "", fmt.Errorf("add version to catalog: %w", err)
 	}
 	if err := makeFolder(ladders); err != nil {
@@ -58,14 +62,16 @@ func compileNext(ctx context.Context, client *oci.Client, access oci.Access, dir
 	return out, nil
 }
 
-// read fills a ladder from the previous catalog, which it returns.
-func (n next) read(ctx context.Context, client *oci.Client, access oci.Access, l *ladder.Ladder) ([]*catalogs.Package,
+// readPrevious adds the versions of the previous catalog to a ladder, and returns
+// the package of that catalog.
+func (n catalogUpdate) readPrevious(ctx context.Context, client *oci.Client, access oci.Access,
+	l *ladder.Ladder) ([]*catalogs.Package,
 	error) {
 	files, err := client.Open(ctx, oci.Source{Image: n.repository + "@" + n.previous, Access: access}, n.previous)
 	if err != nil {
 		return nil, fmt.Errorf("open previous catalog: %w", err)
 	}
-	p, err := catalogs.ReadPackageWith(files, own.AgentPackage)
+	p, err := catalogs.ReadPackageWithManifests(files, v1alpha1.AgentPackage)
 	if err != nil {
 		return nil, fmt.Errorf("read previous catalog: %w", err)
 	}

@@ -13,27 +13,29 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/apis/own"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Manifest is what makes a cluster's OLM install this version of the agent, or install it again where a later one is
-// broken: one file for kubectl apply. catalog is an image by digest.
+// BuildManifest returns a file for kubectl apply. With it, a cluster's OLM installs this
+// version of the agent, or installs it again if a later version is broken. catalog is the
+// image of the catalog by digest.
 //
-// The Subscription and the OperatorGroup have the names that the agent gives, so the agent takes them over once the
-// hub tells it to manage itself. The CatalogSource is not used from then on.
-func Manifest(version, catalog string) ([]byte, error) {
+// The Subscription and the OperatorGroup have the names that the agent uses, so the agent
+// takes over these objects when the hub requests that the agent manages itself. The
+// CatalogSource is not used after that.
+func BuildManifest(version, catalog string) ([]byte, error) {
 	metadata := func(name string) map[string]any { return map[string]any{"name": name, "namespace": Namespace} }
 	group := metadata("bellwether")
 	// An unhealthy global catalog must not stop the agent.
 	group["annotations"] = map[string]any{"olm.operatorframework.io/exclude-global-namespace-resolution": "true"}
-	const source = own.AgentPackage + "-catalog"
+	const source = v1alpha1.AgentPackage + "-catalog"
 	var out bytes.Buffer
 	for _, object := range []any{
 		corev1ac.Namespace(Namespace),
 		map[string]any{
 			"apiVersion": operatorsv1.GroupVersion.String(), "kind": operatorsv1.OperatorGroupKind,
 			"metadata": group,
-			// The next version may replace one that has failed.
+			// The next version may replace a failed version.
 			"spec": map[string]any{"upgradeStrategy": operatorsv1.UpgradeStrategyUnsafeFailForward},
 		},
 		map[string]any{
@@ -43,18 +45,19 @@ func Manifest(version, catalog string) ([]byte, error) {
 				"sourceType": operatorsv1alpha1.SourceTypeGrpc, "image": catalog, "displayName": "Bellwether agent",
 				"grpcPodConfig": map[string]any{
 					"securityContextConfig": operatorsv1alpha1.Restricted,
-					// The image is the catalog alone: OLM serves it with a program of its own.
+					// The image has only the catalog: OLM serves it with its own program.
 					"extractContent": map[string]any{"catalogDir": "/configs"},
 				},
 			},
 		},
 		map[string]any{
 			"apiVersion": operatorsv1alpha1.SubscriptionCRDAPIVersion, "kind": operatorsv1alpha1.SubscriptionKind,
-			"metadata": metadata(own.AgentPackage),
+			"metadata": metadata(v1alpha1.AgentPackage),
 			"spec": map[string]any{
-				"name": own.AgentPackage, "channel": Channel, "source": source, "sourceNamespace": Namespace,
-				"startingCSV": own.AgentPackage + ".v" + version,
-				// Nothing but this version can come: the catalog is named by digest, and this is its newest.
+				"name": v1alpha1.AgentPackage, "channel": Channel, "source": source, "sourceNamespace": Namespace,
+				"startingCSV": v1alpha1.AgentPackage + ".v" + version,
+				// OLM can install only this version: the catalog is named by digest, and
+				// this is its newest version.
 				"installPlanApproval": operatorsv1alpha1.ApprovalAutomatic,
 			},
 		},
@@ -69,6 +72,7 @@ func Manifest(version, catalog string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// makeFolder creates a folder and its parents.
 func makeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make folder: %w", err)

@@ -24,13 +24,14 @@ const (
 	certificates = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// epoch is the time of what depends on no commit.
+// epoch is the time of content that does not depend on a commit.
 var epoch = time.Unix(0, 0).UTC()
 
-// DefaultBase is a base that is made of nothing, so that no registry is needed for it: the certificate authorities that
-// Mozilla trusts, the user nonroot and an empty /tmp. Programs are static, and bring time zones themselves.
+// DefaultBase returns a base image that is built without another image, so that no registry is
+// needed: it has the certificate authorities that Mozilla trusts, the user nonroot and an empty
+// /tmp. The programs are static and include the time zones.
 func DefaultBase() (v1.Image, error) {
-	roots, err := authorities()
+	roots, err := encodeAuthorities()
 	if err != nil {
 		return nil, err
 	}
@@ -45,16 +46,17 @@ func DefaultBase() (v1.Image, error) {
 		return nil, fmt.Errorf("make base: %w", err)
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	img, err := mutate.Append(base, addendum(layer, epoch, "bellwether: certificates and users"))
+	img, err := mutate.Append(base, newAddendum(layer, epoch, "bellwether: certificates and users"))
 	if err != nil {
 		return nil, fmt.Errorf("make base: %w", err)
 	}
 	return img, nil
 }
 
-// authorities are Mozilla's, as PEM, from the module that pins them. Those that are trusted for some certificates only
-// are left out, because a file cannot say so.
-func authorities() ([]byte, error) {
+// encodeAuthorities returns Mozilla's certificate authorities as PEM, from a Go module with a
+// fixed version. Authorities that are trusted only for some certificates are left out, because a
+// PEM file cannot express that.
+func encodeAuthorities() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint != nil {
@@ -67,7 +69,8 @@ func authorities() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func addendum(layer v1.Layer, at time.Time, by string) mutate.Addendum {
+// newAddendum returns the addition of a layer to an image, with its history.
+func newAddendum(layer v1.Layer, at time.Time, createdBy string) mutate.Addendum {
 	return mutate.Addendum{Layer: layer, MediaType: types.OCILayer, History: v1.History{Created: v1.Time{Time: at},
-		CreatedBy: by}}
+		CreatedBy: createdBy}}
 }

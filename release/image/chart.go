@@ -14,8 +14,9 @@ import (
 	"helm.sh/helm/v3/pkg/registry"
 )
 
-// Chart is what the chart is called, and the folder of a registry that it is pushed to: beside the images, because the
-// image of the command line has the same name.
+// Chart is the name of the chart in messages, and the folder of a registry that the chart is
+// pushed to. The folder differs from the images, because the image of the command line has
+// the same name as the chart.
 const Chart = "charts/bellwether"
 
 // PublishChart pushes a packaged chart as `helm push` does, and signs it.

@@ -23,18 +23,18 @@ var titles = map[string]string{
 	Bellwether: "the command line",
 }
 
-// New makes the image of a program on a base.
+// New builds the image of a program on a base.
 func New(p Program, base v1.Image) (v1.Image, error) {
 	content, err := os.ReadFile(p.File)
 	if err != nil {
 		return nil, fmt.Errorf("make image of %s: %w", p.Name, err)
 	}
-	at := created(p)
-	layer, err := newLayer(at, []file{{name: path(p.Name), mode: 0o755, content: content}})
+	at := getCreationTime(p)
+	layer, err := newLayer(at, []file{{name: getProgramPath(p.Name), mode: 0o755, content: content}})
 	if err != nil {
 		return nil, fmt.Errorf("make image of %s: %w", p.Name, err)
 	}
-	img, err := mutate.Append(base, addendum(layer, at, "bellwether: "+p.Name))
+	img, err := mutate.Append(base, newAddendum(layer, at, "bellwether: "+p.Name))
 	if err != nil {
 		return nil, fmt.Errorf("make image of %s: %w", p.Name, err)
 	}
@@ -46,28 +46,28 @@ func New(p Program, base v1.Image) (v1.Image, error) {
 	config.OS, config.Architecture, config.Variant = p.Platform.OS, p.Platform.Architecture, ""
 	config.Created, config.Author = v1.Time{Time: at}, ""
 	c := &config.Config
-	c.User, c.Entrypoint, c.Cmd, c.WorkingDir = nonroot, []string{path(p.Name)}, nil, "/"
+	c.User, c.Entrypoint, c.Cmd, c.WorkingDir = nonroot, []string{getProgramPath(p.Name)}, nil, "/"
 	if len(c.Env) == 0 {
 		c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	}
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
-	maps.Copy(c.Labels, annotations(p))
+	maps.Copy(c.Labels, buildAnnotations(p))
 	return mutate.ConfigFile(img, config)
 }
 
-// Source is where the source of Bellwether is.
+// Source is the URL of Bellwether's source.
 const Source = "https://github.com/bellwether-dev/bellwether"
 
-// annotations are those that the OCI specification knows.
-func annotations(p Program) map[string]string {
+// buildAnnotations returns the annotations of the OCI specification for a program.
+func buildAnnotations(p Program) map[string]string {
 	out := map[string]string{
 		"org.opencontainers.image.title":       "Bellwether: " + cmp.Or(titles[p.Name], p.Name),
 		"org.opencontainers.image.source":      Source,
 		"org.opencontainers.image.licenses":    "Apache-2.0",
 		"org.opencontainers.image.version":     p.Version.Version,
-		"org.opencontainers.image.created":     created(p).Format(time.RFC3339),
+		"org.opencontainers.image.created":     getCreationTime(p).Format(time.RFC3339),
 		"org.opencontainers.image.description": "Bellwether manages the operators of a fleet of Kubernetes clusters",
 	}
 	if p.Version.Revision != "" {
@@ -76,8 +76,8 @@ func annotations(p Program) map[string]string {
 	return out
 }
 
-// created is the time of the commit, or the epoch where that is not known.
-func created(p Program) time.Time {
+// getCreationTime returns the time of the program's commit, or the epoch if it is unknown.
+func getCreationTime(p Program) time.Time {
 	if p.Version.Time == nil {
 		return epoch
 	}
@@ -88,21 +88,22 @@ func created(p Program) time.Time {
 type Set struct {
 	Name  string
 	Index v1.ImageIndex
-	// Images are those that the index lists, by their digest.
+	// Images are the images in the index, by digest.
 	Images map[string]v1.Image
-	// Programs are what they hold.
+	// Programs are the programs in the images, by the image's digest.
 	Programs map[string]Program
 }
 
-// Tag is the tag of the image's version.
+// Tag returns the tag of the image's version; empty if the set has no programs.
 func (s Set) Tag() string {
 	for _, p := range s.Programs {
-		return Tag(p.Version)
+		return BuildTag(p.Version)
 	}
 	return ""
 }
 
-// NewSet makes the image of a program that was built for some platforms. The base is asked for once for each.
+// NewSet builds the image of a program that was built for several platforms. It calls
+// base once for each platform.
 func NewSet(programs []Program, base func(v1.Platform) (v1.Image, error)) (Set, error) {
 	s := Set{Index: mutate.IndexMediaType(empty.Index, types.OCIImageIndex), Images: map[string]v1.Image{},
 		Programs: map[string]Program{}}
@@ -114,11 +115,11 @@ func NewSet(programs []Program, base func(v1.Platform) (v1.Image, error)) (Set, 
 			return Set{}, fmt.Errorf("%w: %s %s and %s %s", ErrMixed, first.Name, first.Version, p.Name, p.Version)
 		}
 		s.Name = p.Name
-		below, err := base(p.Platform)
+		baseImage, err := base(p.Platform)
 		if err != nil {
 			return Set{}, err
 		}
-		img, err := New(p, below)
+		img, err := New(p, baseImage)
 		if err != nil {
 			return Set{}, err
 		}
@@ -131,7 +132,7 @@ func NewSet(programs []Program, base func(v1.Platform) (v1.Image, error)) (Set, 
 			Platform: &v1.Platform{OS: p.Platform.OS, Architecture: p.Platform.Architecture}}})
 	}
 	if len(programs) > 0 {
-		s.Index = mutate.Annotations(s.Index, annotations(programs[0])).(v1.ImageIndex)
+		s.Index = mutate.Annotations(s.Index, buildAnnotations(programs[0])).(v1.ImageIndex)
 	}
 	return s, nil
 }

@@ -81,7 +81,8 @@ func TestTwoBuildsGiveTheSameDigest(t *testing.T) {
 	}
 }
 
-// TestImagesAreForEveryArchitectureAndNotRoot looks at what a cluster's nodes and admission read.
+// TestImagesAreForEveryArchitectureAndNotRoot checks the fields that a cluster's
+// nodes and admission read.
 func TestImagesAreForEveryArchitectureAndNotRoot(t *testing.T) {
 	s := newSet(t)
 	manifest, err := s.Index.IndexManifest()
@@ -110,7 +111,8 @@ func TestImagesAreForEveryArchitectureAndNotRoot(t *testing.T) {
 	}
 }
 
-// TestPublish pushes an image to the embedded registry, pulls it back, unpacks it, and runs what is in it.
+// TestPublish pushes an image to the embedded registry, pulls it back, unpacks
+// it, and runs its program.
 func TestPublish(t *testing.T) {
 	ctx, client, s := t.Context(), oci.NewClient(oci.Options{}), newSet(t)
 	pair, err := sign.GenerateKey(sign.ECDSA, nil)
@@ -251,7 +253,7 @@ func serve(t *testing.T) string {
 
 func attached(t *testing.T, client *oci.Client, repository, digest, kind string) []string {
 	t.Helper()
-	contents, err := client.Attached(t.Context(), repository+"@"+digest, kind, oci.Access{})
+	contents, err := client.ReadArtifacts(t.Context(), repository+"@"+digest, kind, oci.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +264,7 @@ func attached(t *testing.T, client *oci.Client, repository, digest, kind string)
 	return out
 }
 
-// signed wants one signature by the key.
+// signed verifies that an image has one signature by the key.
 func signed(t *testing.T, client *oci.Client, repository, digest string, key []byte) {
 	t.Helper()
 	keys, err := sign.ParseKeys(key)
@@ -275,7 +277,7 @@ func signed(t *testing.T, client *oci.Client, repository, digest string, key []b
 	}
 }
 
-// trusts wants a file with the authorities that public registries use.
+// trusts verifies that a file contains the authorities that public registries use.
 func trusts(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -28,13 +28,13 @@ type file struct {
 	content []byte
 }
 
-// newLayer makes a layer of files, and of the folders that they are in. Everything belongs to root.
+// newLayer builds a layer of files and their folders. Everything belongs to root.
 func newLayer(at time.Time, files []file) (v1.Layer, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
 	written := map[string]bool{}
 	for _, f := range files {
-		for _, entry := range f.withFolders() {
+		for _, entry := range f.listEntries() {
 			if written[entry.name] {
 				continue
 			}
@@ -56,8 +56,9 @@ func newLayer(at time.Time, files []file) (v1.Layer, error) {
 	return layer, nil
 }
 
-// withFolders returns the folders that a file is in, from the outermost on, and the file, which may be a folder too.
-func (f file) withFolders() []file {
+// listEntries returns the folders of a file, the outermost folder first, and then the file
+// itself, which can be a folder too.
+func (f file) listEntries() []file {
 	f.name = strings.TrimPrefix(f.name, "/")
 	var entries []file
 	for i, c := range f.name {
@@ -68,6 +69,7 @@ func (f file) withFolders() []file {
 	return append(entries, f)
 }
 
+// writeEntry writes one entry into an archive.
 func writeEntry(archive *tar.Writer, at time.Time, f file) error {
 	header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: at,
 		Format: tar.FormatPAX}
@@ -83,8 +85,9 @@ func writeEntry(archive *tar.Writer, at time.Time, f file) error {
 	return nil
 }
 
-// Unpack writes the files of an image below a folder, as a container engine does, and returns where the program is that
-// the image runs. Links and devices are left out: Bellwether's images have none.
+// Unpack writes the files of an image below a folder, as a container engine does. It returns
+// the path of the program that the image runs. It ignores links and devices, which
+// Bellwether's images do not have.
 func Unpack(img v1.Image, dir string) (string, error) {
 	config, err := img.ConfigFile()
 	if err != nil {
@@ -115,6 +118,7 @@ func Unpack(img v1.Image, dir string) (string, error) {
 	}
 }
 
+// unpackEntry writes one folder or file of an archive. It ignores other kinds of entries.
 func unpackEntry(root *os.Root, header *tar.Header, content io.Reader) error {
 	name := filepath.FromSlash(strings.Trim(header.Name, "/"))
 	mode := header.FileInfo().Mode().Perm()

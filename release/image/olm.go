@@ -8,15 +8,16 @@ import (
 	"fmt"
 )
 
-// The agent as OLM installs it: its bundles, and the catalog of them.
+// Names for the agent that OLM installs: its bundles, and the catalog with these bundles.
 const (
 	AgentBundle = "agent-bundle"
 	Catalog     = "catalog"
-	// Latest is the tag of the catalog, which has all versions.
+	// Latest is the tag of the catalog, which contains all versions.
 	Latest = "latest"
 )
 
-// PublishBundle pushes the agent's bundle from a folder, and signs it. The version is its tag.
+// PublishBundle pushes the agent's bundle from a folder, and signs it. The tag of
+// the bundle is its version.
 func (t Target) PublishBundle(ctx context.Context, version, dir string) (Published, error) {
 	repository := t.Registry + "/" + AgentBundle
 	digest, err := t.Client.PushBundle(ctx, dir, repository+":"+version, t.Access)

@@ -16,27 +16,27 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
 // Program is a program that was built for one platform.
 type Program struct {
 	Name string
-	// File is the program on this machine.
+	// File is the path of the program on this machine.
 	File     string
 	Platform v1.Platform
 	Build    *debug.BuildInfo
 	Version  version.Info
 }
 
-// Open reads what a program that was built says of itself. The release is the one that it was linked as, which it does
-// not tell; empty if that is none.
-func Open(name, file, release string) (Program, error) {
+// ReadProgram reads the build information of a built program. release is the version that the program
+// was linked with, which the build information does not contain; empty for no release.
+func ReadProgram(name, file, release string) (Program, error) {
 	build, err := buildinfo.ReadFile(file)
 	if err != nil {
 		return Program{}, fmt.Errorf("read program: %w", err)
 	}
-	p := Program{Name: name, File: file, Build: build, Version: version.Of(build, release)}
+	p := Program{Name: name, File: file, Build: build, Version: version.ReadInfo(build, release)}
 	for _, s := range build.Settings {
 		switch s.Key {
 		case "GOOS":
@@ -48,22 +48,24 @@ func Open(name, file, release string) (Program, error) {
 	return p, nil
 }
 
-// Compilation says what to build.
+// Compilation configures a build.
 type Compilation struct {
 	// Root is the folder of the product's module.
 	Root string
-	// Names are the programs' folders below cmd.
+	// Names are the folders of the programs below cmd.
 	Names []string
-	// Platform is what they are for, as in linux/amd64.
+	// Platform is the target platform, as in linux/amd64.
 	Platform string
-	// Release is the version of a release; empty if it is none.
+	// Release is the version of the release; empty if the build is no release.
 	Release string
-	// Registry is where the command line installs images from; empty for DefaultRegistry.
+	// Registry is the registry from which the command line installs images;
+	// empty for DefaultRegistry.
 	Registry string
 }
 
-// Compile builds programs into a folder, always for the oldest processors of an architecture. Two that build the same
-// commit with the same version of Go get the same programs, wherever their trees are.
+// Compile builds programs into a folder, for the oldest processors of an architecture.
+// Builds of the same commit with the same version of Go give the same programs, independent
+// of the path of the source.
 func Compile(ctx context.Context, c Compilation, dir string) ([]Program, error) {
 	operatingSystem, architecture, ok := strings.Cut(c.Platform, "/")
 	if !ok {
@@ -83,7 +85,7 @@ func Compile(ctx context.Context, c Compilation, dir string) ([]Program, error) 
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make folder: %w", err)
 	}
-	//nolint:gosec // whoever releases says what is built
+	//nolint:gosec // the user of this command chooses the programs
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = c.Root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+operatingSystem, "GOARCH="+architecture,
@@ -99,7 +101,7 @@ func Compile(ctx context.Context, c Compilation, dir string) ([]Program, error) 
 		if operatingSystem == "windows" {
 			file += ".exe"
 		}
-		p, err := Open(name, file, c.Release)
+		p, err := ReadProgram(name, file, c.Release)
 		if err != nil {
 			return nil, err
 		}

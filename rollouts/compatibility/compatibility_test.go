@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/requirements"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/rollouts/compatibility"
@@ -80,7 +80,7 @@ func TestFactsOf(t *testing.T) {
 			Entries: []catalogs.Entry{{Name: "echo.v1.0.0"}}}},
 		Bundles: map[string]*catalogs.Bundle{"echo.v1.0.0": {Name: "echo.v1.0.0", Version: semver.MustParse("1.0.0"),
 			Objects: [][]byte{[]byte(csv), []byte(budget)},
-			Properties: []registryv1.Property{{Type: registryv1.PropertySupport,
+			Properties: []bundles.Property{{Type: bundles.PropertySupport,
 				Value: []byte(`{"endOfSupport": "2027-06-30", "kubernetes": {"max": "1.36"}}`)}}}}}
 	got := compatibility.FactsOf(p, "stable", "echo.v1.0.0")
 	want := compatibility.Facts{Read: true,
@@ -98,7 +98,7 @@ func TestFactsOf(t *testing.T) {
 	}
 }
 
-// fleet has an operator whose versions up to 1.1.0 run on Kubernetes 1.36 at most.
+// fleet returns a fleet with an operator whose versions up to 1.1.0 run on Kubernetes up to 1.36.
 func fleet() (*catalogs.Package, func(string) compatibility.Facts) {
 	p := &catalogs.Package{Name: "echo", DefaultChannel: "stable", Bundles: map[string]*catalogs.Bundle{},
 		Channels: map[string]*catalogs.Channel{"stable": {Name: "stable", Entries: []catalogs.Entry{
@@ -171,5 +171,31 @@ func TestCompareWithoutAnUpgrade(t *testing.T) {
 				t.Errorf("upgrade %q: %s", row.Upgrade, row.UpgradeReason)
 			}
 		})
+	}
+}
+
+// TestListInstalls has an install on a cluster that is not selected, one without a bundle, and one whose
+// ManagedOperator was deleted.
+func TestListInstalls(t *testing.T) {
+	newInstall := func(cluster, operator, bundle string) v1alpha1.OperatorInstall {
+		i := v1alpha1.OperatorInstall{Spec: v1alpha1.OperatorInstallSpec{Cluster: cluster,
+			Operator: v1alpha1.OperatorReference{Namespace: "team", Name: operator}}}
+		i.Status.Installed = &v1alpha1.InstalledVersion{Bundle: bundle, Version: "1.0.0"}
+		return i
+	}
+	echo := v1alpha1.ManagedOperator{}
+	echo.Spec.Package, echo.Spec.Channel = "echo-operator", "stable"
+	got := compatibility.ListInstalls(map[string]string{"a": "v1.37.0"},
+		map[string]v1alpha1.ManagedOperator{"team/echo": echo}, []v1alpha1.OperatorInstall{
+			newInstall("a", "echo", "echo.v1.0.0"), newInstall("b", "echo", "echo.v1.0.0"), newInstall("a", "echo", ""),
+			{Spec: v1alpha1.OperatorInstallSpec{Cluster: "a"}}, newInstall("a", "deleted", "db.v1.0.0")})
+	want := []compatibility.Install{
+		{Cluster: "a", Kubernetes: "v1.37.0", Operator: "team/echo", Package: "echo-operator", Channel: "stable",
+			Bundle: catalogs.Installed{Name: "echo.v1.0.0", Version: "1.0.0"}},
+		{Cluster: "a", Kubernetes: "v1.37.0", Operator: "team/deleted",
+			Bundle: catalogs.Installed{Name: "db.v1.0.0", Version: "1.0.0"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("installs (-want +got):\n%s", diff)
 	}
 }

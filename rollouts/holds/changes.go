@@ -15,12 +15,11 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// Changes are those that other operators go through, by cluster.
+// Changes are the current changes of other operators, by cluster.
 //
-// Two rollouts may decide at the same time, even two hubs. That not both of them
-// admit a cluster rests on an order that each keeps: write the batch entry, then look
-// at the others' entries and stamps, then admit. Of two that do so, the later one to
-// write sees the entry, or the stamp, of the other.
+// Two rollouts can decide at the same time, even on two hubs. They do not both admit a cluster because each keeps this
+// order: write the batch entry, then read the entries and stamps of the other rollouts, then admit. So the rollout
+// that writes later sees the entry or the stamp of the other rollout.
 type Changes map[string][]change
 
 // change is one operator's change of a cluster.
@@ -28,12 +27,12 @@ type change struct {
 	operator v1alpha1.OperatorReference
 	rollout  string
 	until    time.Time
-	// written says that it was decided, and its stamp was not seen yet.
+	// written is true if the change was decided and its stamp was not seen yet.
 	written bool
 }
 
-// ReadChanges finds the changes of all operators but one. Rollouts have to be read
-// before the installs: an entry that is gone from a batch has left its stamp.
+// ReadChanges returns the current and planned changes of all operators except one, by cluster. Rollouts must be read
+// before the installs: an entry that is removed from the batch between the two reads has its stamp on the install.
 func ReadChanges(now time.Time, except v1alpha1.OperatorReference, all []v1alpha1.OperatorRollout,
 	installs []v1alpha1.OperatorInstall, clusters map[string]rollouts.Cluster) Changes {
 	byUID := map[types.UID]*v1alpha1.OperatorRollout{}
@@ -55,7 +54,7 @@ func ReadChanges(now time.Time, except v1alpha1.OperatorReference, all []v1alpha
 		}
 	}
 	for i := range all {
-		if operatorOf(&all[i]) != except {
+		if readOperator(&all[i]) != except {
 			changes.addBatch(&all[i], byName)
 		}
 	}
@@ -65,12 +64,13 @@ func ReadChanges(now time.Time, except v1alpha1.OperatorReference, all []v1alpha
 // openChange is the ChangeKey of an install that has not succeeded.
 const openChange = "open"
 
-// farAhead is how long after its admission a success may be said to be without the
-// clock of the agent's cluster being in doubt.
+// farAhead is the maximum time between an admission and its success. If the success is later, the clock of the agent's
+// cluster is not trusted.
 const farAhead = 24 * time.Hour
 
-// ChangeKey is where an install is to be looked for by ChangeKeys: by the hour of its
-// success where it has succeeded. It is empty for one that was never admitted.
+// ChangeKey returns the key under which ChangeKeys finds an install: the hour of its success, or openChange if it
+// has not succeeded or its success is more than farAhead after the admission. It returns "" if the install was
+// never admitted.
 func ChangeKey(o *v1alpha1.OperatorInstall) string {
 	a := o.Spec.Admission
 	switch {
@@ -79,84 +79,88 @@ func ChangeKey(o *v1alpha1.OperatorInstall) string {
 	case o.Status.SucceededHash != a.Hash:
 		return openChange
 	case o.Status.SucceededAt == nil || !o.Status.SucceededAt.After(a.AdmittedAt.Time):
-		return hour(a.AdmittedAt.Time)
+		// A success cannot be before the admission, so the clock of the agent's cluster is not trusted.
+		return formatHour(a.AdmittedAt.Time)
 	case o.Status.SucceededAt.Sub(a.AdmittedAt.Time) > farAhead:
 		return openChange
 	}
-	return hour(o.Status.SucceededAt.Time)
+	return formatHour(o.Status.SucceededAt.Time)
 }
 
-// ChangeKeys are those of all installs whose change may go on, so that ReadChanges finds
-// with these installs what it finds with all.
+// ChangeKeys returns the keys of all installs whose change might not be finished: openChange, and the hours from the
+// longest grace before now to farAhead after now. ReadChanges returns the same for these installs as for all installs.
 func ChangeKeys(now time.Time, all []v1alpha1.OperatorRollout) []string {
 	keys := []string{openChange}
 	end := now.Add(farAhead + time.Hour)
 	for at := now.Add(-rollouts.LongestGrace(all)); at.Before(end); at = at.Add(time.Hour) {
-		keys = append(keys, hour(at))
+		keys = append(keys, formatHour(at))
 	}
 	return keys
 }
 
-func hour(t time.Time) string { return t.UTC().Format("2006-01-02T15") }
+// formatHour formats the hour of a time.
+func formatHour(t time.Time) string { return t.UTC().Format("2006-01-02T15") }
 
-func operatorOf(ro *v1alpha1.OperatorRollout) v1alpha1.OperatorReference {
+// readOperator returns the operator of a rollout.
+func readOperator(ro *v1alpha1.OperatorRollout) v1alpha1.OperatorReference {
 	return v1alpha1.OperatorReference{Namespace: ro.Namespace, Name: ro.Spec.Operator.Name}
 }
 
-// addBatch adds the entries of a rollout whose stamp is not to be seen yet.
+// addBatch adds the batch entries of a rollout whose stamps are not visible yet. byName has the admitted installs by
+// cluster and name, separated by a space.
 func (c Changes) addBatch(ro *v1alpha1.OperatorRollout, byName map[string]*v1alpha1.OperatorInstall) {
 	if ro.Status.Batch == nil {
 		return
 	}
-	operator := operatorOf(ro)
+	operator := readOperator(ro)
 	for _, e := range ro.Status.Batch.Clusters {
 		o := byName[e.Cluster+" "+operator.InstallName()]
-		if o == nil || !rollouts.IsSeen(ro, e, rollouts.ObserveInstall(o).Stamp) {
-			c.add(e.Cluster, change{operator: operator, rollout: ro.Name, until: rollouts.EntryEnds(e), written: true})
+		if o == nil || !rollouts.IsStampSeen(ro, e, rollouts.ObserveInstall(o).Stamp) {
+			c.add(e.Cluster, change{operator: operator, rollout: ro.Name, until: rollouts.FindEntryExpiry(e),
+				written: true})
 		}
 	}
 }
 
-// add counts each operator once, by the stamp where there is one.
-func (c Changes) add(cluster string, one change) {
-	for i, known := range c[cluster] {
-		if known.operator == one.operator {
-			if known.written && !one.written {
-				c[cluster][i] = one
+// add adds a change. Each operator counts once; a change with a stamp replaces a batch entry.
+func (c Changes) add(cluster string, added change) {
+	for i, existing := range c[cluster] {
+		if existing.operator == added.operator {
+			if existing.written && !added.written {
+				c[cluster][i] = added
 			}
 			return
 		}
 	}
-	c[cluster] = append(c[cluster], one)
+	c[cluster] = append(c[cluster], added)
 }
 
-// Busy is the hold of a cluster on which as many other operators change as may, or
-// are about to; nil if there is none. An operator that is only about to yields to
-// the one with the lower name, which keeps its batch entry.
-func (c Changes) Busy(cluster string, self v1alpha1.OperatorReference, limit int) *rollouts.Hold {
-	others := c[cluster]
-	if limit <= 0 || len(others) < limit {
+// FindBusyHold returns the hold of a cluster on which at least limit other operators change or will change soon. It
+// returns nil otherwise, and if limit is 0. self is the operator that must wait. Among operators that will change soon,
+// the operator with the lower name comes first and keeps its batch entry.
+func (c Changes) FindBusyHold(cluster string, self v1alpha1.OperatorReference, limit int) *rollouts.Hold {
+	changes := c[cluster]
+	if limit <= 0 || len(changes) < limit {
 		return nil
 	}
-	first, before := slices.MinFunc(others, compare), 0
-	for _, o := range others {
+	nearest, ahead := slices.MinFunc(changes, compareChanges), 0
+	for _, o := range changes {
 		if !o.written || o.operator.Compare(self) < 0 {
-			before++
+			ahead++
 		}
 	}
-	what := "is being changed"
-	if first.written {
-		what = "is to be changed"
+	state := "is being changed"
+	if nearest.written {
+		state = "is to be changed"
 	}
-	message := fmt.Sprintf("operator %s/%s %s there by rollout %s", first.operator.Namespace, first.operator.Name, what,
-		first.rollout)
-	return &rollouts.Hold{Reason: v1alpha1.ReasonClusterBusy, Message: message, Until: first.until,
-		KeepsEntry: before < limit}
+	message := fmt.Sprintf("operator %s/%s %s there by rollout %s", nearest.operator.Namespace, nearest.operator.Name,
+		state, nearest.rollout)
+	return &rollouts.Hold{Reason: v1alpha1.ReasonClusterBusy, Message: message, Until: nearest.until,
+		KeepsEntry: ahead < limit}
 }
 
-// compare orders changes: those that go on before those that are to come, then by
-// their end.
-func compare(a, b change) int {
+// compareChanges orders changes: running changes before planned changes, then by their end.
+func compareChanges(a, b change) int {
 	if a.written != b.written {
 		if b.written {
 			return -1

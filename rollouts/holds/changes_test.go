@@ -140,10 +140,10 @@ func TestOneChangeAtATime(t *testing.T) {
 			if test.self != "" {
 				self = test.self
 			}
-			if diff := cmp.Diff(test.want, f.changes(self).Busy("a", named(self), 1)); diff != "" {
+			if diff := cmp.Diff(test.want, f.changes(self).FindBusyHold("a", named(self), 1)); diff != "" {
 				t.Errorf("hold (-want +got):\n%s", diff)
 			}
-			if got := f.changes(self).Busy("b", named(self), 1); got != nil {
+			if got := f.changes(self).FindBusyHold("b", named(self), 1); got != nil {
 				t.Errorf("another cluster: %+v", got)
 			}
 		})
@@ -157,14 +157,14 @@ func TestMoreChangesAtATime(t *testing.T) {
 	changes := holds.ReadChanges(noon, named("zeta"), []v1alpha1.OperatorRollout{f.rollout},
 		[]v1alpha1.OperatorInstall{f.install, other.install}, map[string]rollouts.Cluster{"a": f.cluster})
 	for limit, want := range map[int]bool{0: false, 1: true, 2: true, 3: false} {
-		if got := changes.Busy("a", named("zeta"), limit) != nil; got != want {
+		if got := changes.FindBusyHold("a", named("zeta"), limit) != nil; got != want {
 			t.Errorf("busy with a limit of %d: %t", limit, got)
 		}
 	}
 }
 
-// TestChangeKeysFindAllChanges compares what is found by the keys with what is found
-// among all installs, whatever times the agents report.
+// TestChangeKeysFindAllChanges compares the changes that the keys find with the changes of all installs, for any times
+// that agents report.
 func TestChangeKeysFindAllChanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	between := func(from, to time.Duration) time.Duration { return from + time.Duration(rng.Int64N(int64(to-from))) }

@@ -16,27 +16,26 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// Dependency is an operator that has to be Ready on a cluster before another one is
-// changed there.
+// Dependency is an operator that must be Ready on a cluster before another operator is changed there.
 type Dependency struct {
 	v1alpha1.OperatorDependency
-	// Installs of the operator, by cluster.
+	// Installs are the installs of the operator, by cluster.
 	Installs map[string]*v1alpha1.OperatorInstall
 }
 
-// unmet is the hold of a cluster on which a dependency is not met; nil if all are.
-func unmet(dependencies []Dependency, cluster string) *rollouts.Hold {
+// findUnmetDependency returns the hold of a cluster on which a dependency is not met. It returns nil if all are met.
+func findUnmetDependency(dependencies []Dependency, cluster string) *rollouts.Hold {
 	for _, d := range dependencies {
-		if problem := d.problem(d.Installs[cluster]); problem != "" {
+		if problem := d.explainProblem(d.Installs[cluster]); problem != "" {
 			return &rollouts.Hold{Reason: v1alpha1.ReasonDependencyNotMet,
-				Message: fmt.Sprintf("operator %s, which has to come first, %s", d.Name, problem)}
+				Message: fmt.Sprintf("operator %s, which must come first, %s", d.Name, problem)}
 		}
 	}
 	return nil
 }
 
-// problem says what is missing; empty if nothing is.
-func (d Dependency) problem(o *v1alpha1.OperatorInstall) string {
+// explainProblem says why the dependency is not met. It returns "" if it is met. o is nil if there is no install.
+func (d Dependency) explainProblem(o *v1alpha1.OperatorInstall) string {
 	installed := &v1alpha1.InstalledVersion{}
 	if o != nil && o.Status.Installed != nil {
 		installed = o.Status.Installed
@@ -54,39 +53,39 @@ func (d Dependency) problem(o *v1alpha1.OperatorInstall) string {
 	return ""
 }
 
-// isAtLeast tells whether a version is not lower than another one. A version that
-// cannot be read is.
-func isAtLeast(version, least string) bool {
-	if least == "" {
+// isAtLeast reports whether a version is at least the minimum. A version that cannot be parsed is not.
+func isAtLeast(version, minimum string) bool {
+	if minimum == "" {
 		return true
 	}
-	is, err := semver.Parse(version)
+	parsed, err := semver.Parse(version)
 	if err != nil {
 		return false
 	}
-	want, err := semver.Parse(least)
-	return err == nil && is.GTE(want)
+	parsedMinimum, err := semver.Parse(minimum)
+	return err == nil && parsed.GTE(parsedMinimum)
 }
 
-// Cycle returns a way by which an operator depends on itself, as in "a, b, a"; empty
-// if there is none. All operators are of one namespace.
-func Cycle(name string, operators []v1alpha1.ManagedOperator) string {
-	of := map[string][]v1alpha1.OperatorDependency{}
+// FindCycle returns a chain of dependencies from an operator to itself, such as "a, b, a". It returns "" if there is
+// none. All operators must be in the same namespace.
+func FindCycle(name string, operators []v1alpha1.ManagedOperator) string {
+	dependencies := map[string][]v1alpha1.OperatorDependency{}
 	for i := range operators {
-		of[operators[i].Name] = operators[i].Spec.DependsOn
+		dependencies[operators[i].Name] = operators[i].Spec.DependsOn
 	}
-	seen := map[string]bool{}
+	isVisited := map[string]bool{}
+	// walk returns path, continued until it reaches name again; nil if it cannot.
 	var walk func(path []string) []string
 	walk = func(path []string) []string {
-		for _, d := range of[path[len(path)-1]] {
+		for _, d := range dependencies[path[len(path)-1]] {
 			next := append(slices.Clone(path), d.Name)
 			if d.Name == name {
 				return next
 			}
-			if seen[d.Name] {
+			if isVisited[d.Name] {
 				continue
 			}
-			seen[d.Name] = true
+			isVisited[d.Name] = true
 			if found := walk(next); found != nil {
 				return found
 			}

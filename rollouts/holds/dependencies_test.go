@@ -47,14 +47,14 @@ func TestDependencies(t *testing.T) {
 			o := good()
 			test.change(o)
 			clusters := []rollouts.Cluster{{Name: "a"}, {Name: "b"}}
-			holds.Set(holds.Input{Now: noon, Dependencies: []holds.Dependency{{
+			holds.SetHolds(holds.Input{Now: noon, Dependencies: []holds.Dependency{{
 				OperatorDependency: v1alpha1.OperatorDependency{Name: "db", MinVersion: test.least},
 				Installs:           map[string]*v1alpha1.OperatorInstall{"a": o},
 			}}}, clusters)
 			var want []rollouts.Hold
 			if test.want != "" {
 				want = []rollouts.Hold{{Reason: v1alpha1.ReasonDependencyNotMet,
-					Message: "operator db, which has to come first, " + test.want}}
+					Message: "operator db, which must come first, " + test.want}}
 			}
 			if diff := cmp.Diff(want, clusters[0].Holds); diff != "" {
 				t.Errorf("holds (-want +got):\n%s", diff)
@@ -89,7 +89,7 @@ func TestCycle(t *testing.T) {
 		"a cycle that it is not in":  {map[string][]string{"a": {"b"}, "b": {"c"}, "c": {"b"}}, ""},
 		"on one that does not exist": {map[string][]string{"a": {"x"}}, ""},
 	} {
-		if got := holds.Cycle("a", operators(test.edges)); got != test.want {
+		if got := holds.FindCycle("a", operators(test.edges)); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

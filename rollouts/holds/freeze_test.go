@@ -41,7 +41,7 @@ func TestFreezeHolds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := []rollouts.Cluster{test.cluster}
-			holds.Set(holds.Input{Now: now, Freezes: test.freezes}, clusters)
+			holds.SetHolds(holds.Input{Now: now, Freezes: test.freezes}, clusters)
 			got := clusters[0]
 			held := len(got.Holds) > 0 && got.Holds[0].Reason == v1alpha1.ReasonFrozen && !got.Holds[0].Defers
 			if held != test.held || !got.Clock(now).Equal(test.clock) {

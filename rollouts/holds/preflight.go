@@ -11,52 +11,55 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-func byCluster(installs []rollouts.Install) map[string]rollouts.Install {
-	named := make(map[string]rollouts.Install, len(installs))
+// indexByCluster returns the installs by the name of their cluster.
+func indexByCluster(installs []rollouts.Install) map[string]rollouts.Install {
+	index := make(map[string]rollouts.Install, len(installs))
 	for _, i := range installs {
-		named[i.Cluster] = i
+		index[i.Cluster] = i
 	}
-	return named
+	return index
 }
 
-// preflight is the hold of a cluster on which a release cannot be installed; nil if
-// it can, as far as that is known. What keeps the release from every cluster holds the
-// waves up, so that nobody takes a rollout that updated no cluster for a success. A
-// cluster that does not fit is deferred.
-func preflight(r *v1alpha1.ReleaseRequirements, release string, c rollouts.Cluster, installed string) *rollouts.Hold {
+// findPreflightHold returns the hold of a cluster on which a release cannot be installed. It returns nil if the release
+// is already installed or can be installed, or if the requirements (r) are not known. If the release suits no cluster,
+// the hold blocks the waves, so that a rollout that updated no cluster does not count as a success. If only this
+// cluster is not suitable, the cluster is deferred.
+func findPreflightHold(r *v1alpha1.ReleaseRequirements, release string, c rollouts.Cluster,
+	installed string) *rollouts.Hold {
 	if r == nil || installed == release {
 		return nil
 	}
-	hold := func(defers bool, format string, args ...any) *rollouts.Hold {
+	newHold := func(defers bool, format string, args ...any) *rollouts.Hold {
 		return &rollouts.Hold{Reason: v1alpha1.ReasonPreflightFailed, Message: fmt.Sprintf(format, args...),
 			Defers: defers}
 	}
 	if r.TooLarge != "" {
-		return hold(false, "%s", r.TooLarge)
+		return newHold(false, "%s", r.TooLarge)
 	}
-	if problem, ofAll := kubernetesProblem(r, release, c.Kubernetes); problem != "" {
-		return hold(!ofAll, "%s", problem)
+	if problem, isForAll := explainKubernetes(r, release, c.Kubernetes); problem != "" {
+		return newHold(!isForAll, "%s", problem)
 	}
 	for _, refused := range r.RefusedUpgrades {
 		if refused.From == installed {
-			return hold(true, "the API server refuses the upgrade from %s: %s", installed, refused.Reason)
+			return newHold(true, "the API server refuses the upgrade from %s: %s", installed, refused.Reason)
 		}
 	}
 	return nil
 }
 
-// kubernetesProblem says why a release does not suit the cluster's version of
-// Kubernetes; empty if it does. ofAll says that it suits none.
-func kubernetesProblem(r *v1alpha1.ReleaseRequirements, release, version string) (problem string, ofAll bool) {
+// explainKubernetes says why a release does not suit the cluster's version of Kubernetes. It returns "" if it does.
+// isForAll is true if the release suits no version.
+func explainKubernetes(r *v1alpha1.ReleaseRequirements, release, version string) (problem string, isForAll bool) {
 	if r.MinKubeVersion == "" && r.SupportedKubernetes == nil && len(r.RemovedAPIs) == 0 {
 		return "", false
 	}
-	is, err := kubernetesVersion(version)
-	if problem, ofAll = KubernetesProblem(r, release, is); ofAll {
+	// A problem for all versions does not depend on the cluster's version, which might not be known.
+	clusterVersion, err := parseKubernetesVersion(version)
+	if problem, isForAll = ExplainKubernetesProblem(r, release, clusterVersion); isForAll {
 		return problem, true
 	}
 	switch {
@@ -64,30 +67,30 @@ func kubernetesProblem(r *v1alpha1.ReleaseRequirements, release, version string)
 		return fmt.Sprintf("the Kubernetes version of the cluster is not known (%q), which bundle %s depends on",
 			version, release), false
 	case problem != "":
-		return fmt.Sprintf("the cluster has Kubernetes %s, and %s", is, problem), false
+		return fmt.Sprintf("the cluster has Kubernetes %s, and %s", clusterVersion, problem), false
 	}
 	return "", false
 }
 
-// KubernetesProblem says why a bundle does not suit a version of Kubernetes; empty if
-// its requirements are met. ofAll says that it suits none.
-func KubernetesProblem(r *v1alpha1.ReleaseRequirements, bundle string, version semver.Version) (problem string,
-	ofAll bool) {
-	// OLM reads minKubeVersion the same way.
-	least, err := semver.Parse(strings.TrimPrefix(r.MinKubeVersion, "v"))
-	switch {
+// ExplainKubernetesProblem says why a bundle does not suit a version of Kubernetes. It returns "" if the bundle's
+// requirements are met. isForAll is true if the bundle suits no version.
+func ExplainKubernetesProblem(r *v1alpha1.ReleaseRequirements, bundle string, version semver.Version) (problem string,
+	isForAll bool) {
+	// OLM parses minKubeVersion the same way.
+	minimum, err := semver.Parse(strings.TrimPrefix(r.MinKubeVersion, "v"))
+	switch { // an empty minKubeVersion is no requirement
 	case err != nil && r.MinKubeVersion != "":
 		return fmt.Sprintf("minKubeVersion %q of bundle %s is no version such as 1.30.0, so OLM installs it nowhere",
 			r.MinKubeVersion, bundle), true
-	case r.MinKubeVersion != "" && version.LT(least):
-		return fmt.Sprintf("bundle %s needs %s or newer (minKubeVersion)", bundle, least), false
+	case r.MinKubeVersion != "" && version.LT(minimum):
+		return fmt.Sprintf("bundle %s needs %s or newer (minKubeVersion)", bundle, minimum), false
 	}
-	if problem := unsupported(r.SupportedKubernetes, bundle, version); problem != "" {
+	if problem := explainUnsupported(r.SupportedKubernetes, bundle, version); problem != "" {
 		return problem, false
 	}
 	for _, removed := range r.RemovedAPIs {
-		in, err := semver.ParseTolerant(removed.RemovedIn)
-		if err == nil && version.GTE(in) {
+		removedIn, err := semver.ParseTolerant(removed.RemovedIn)
+		if err == nil && version.GTE(removedIn) {
 			return fmt.Sprintf("bundle %s uses %s %s (%s), which Kubernetes %s removed", bundle, removed.APIVersion,
 				removed.Kind, removed.Name, removed.RemovedIn), false
 		}
@@ -95,55 +98,55 @@ func KubernetesProblem(r *v1alpha1.ReleaseRequirements, bundle string, version s
 	return "", false
 }
 
-// unsupported says that a version of Kubernetes is outside of the range that the
-// catalog gives for a bundle; empty if it is not.
-func unsupported(r *v1alpha1.KubernetesRange, bundle string, is semver.Version) string {
+// explainUnsupported says that a version of Kubernetes is outside of the range that the catalog gives for a bundle. It
+// returns "" if it is in the range.
+func explainUnsupported(r *v1alpha1.KubernetesRange, bundle string, version semver.Version) string {
 	if r == nil {
 		return ""
 	}
-	within := registryv1.KubernetesRange{Min: r.Min, Max: r.Max}
-	if within.Contains(is.String()) {
+	supported := bundles.KubernetesRange{Min: r.Min, Max: r.Max}
+	if supported.Contains(version.String()) {
 		return ""
 	}
-	return fmt.Sprintf("bundle %s is supported on Kubernetes %s (%s)", bundle, within, registryv1.PropertySupport)
+	return fmt.Sprintf("bundle %s is supported on Kubernetes %s (%s)", bundle, supported, bundles.PropertySupport)
 }
 
-// SupportProblem warns of a bundle that is not supported any more; empty if it is, as
-// far as that is known.
-func SupportProblem(r *v1alpha1.ReleaseRequirements, bundle string, now time.Time) string {
-	if r == nil || !registryv1.SupportEnded(r.EndOfSupport, now) {
+// ExplainSupportProblem says that the support of a bundle has ended. It returns "" if it is supported or if that is
+// not known.
+func ExplainSupportProblem(r *v1alpha1.ReleaseRequirements, bundle string, now time.Time) string {
+	if r == nil || !bundles.IsSupportEnded(r.EndOfSupport, now) {
 		return ""
 	}
 	return fmt.Sprintf("bundle %s has not been supported since %s (%s)", bundle, r.EndOfSupport,
-		registryv1.PropertySupport)
+		bundles.PropertySupport)
 }
 
-// kubernetesVersion reads a version without what distributions append to it, as OLM
-// does: v1.30.2-eks-1a2b, v1.30.2+k3s1.
-func kubernetesVersion(text string) (semver.Version, error) {
+// parseKubernetesVersion parses a version without the suffix of the distribution, as OLM does:
+// v1.30.2-eks-1a2b, v1.30.2+k3s1.
+func parseKubernetesVersion(text string) (semver.Version, error) {
 	text, _, _ = strings.Cut(text, "-")
 	text, _, _ = strings.Cut(text, "+")
 	return semver.ParseTolerant(text)
 }
 
-// jobGrace is how long after its timeout a Job may be without a result: the agent
-// needs a while to start it and to see its end.
+// jobGrace is how long after its timeout a Job can be without a result: the agent needs time to start it and to detect
+// its end.
 const jobGrace = 2 * time.Minute
 
-// preflightJob is the hold of a cluster on which the preflight Job has not succeeded;
-// nil if it has. A cluster whose agent never says what became of the Job is deferred
-// in the end, so that it does not keep the others waiting for ever.
-func preflightJob(wanted *rollouts.PreflightJob, install rollouts.Install, c rollouts.Cluster,
+// findJobHold returns the hold of a cluster on which the preflight Job has not succeeded. It returns nil if the Job has
+// succeeded or none is required. A cluster on which the Job failed or was refused is deferred. A cluster whose agent
+// reports no result is deferred after the timeout and jobGrace, so that other clusters do not wait without limit.
+func findJobHold(required *rollouts.PreflightJob, install rollouts.Install, c rollouts.Cluster,
 	now time.Time) *rollouts.Hold {
-	if wanted == nil {
+	if required == nil {
 		return nil
 	}
-	job, asked := install.Jobs[wanted.Name]
+	job, isRequested := install.Jobs[required.Name]
 	pending := rollouts.Hold{Reason: v1alpha1.ReasonPreflightPending, Message: "the preflight Job has not run yet"}
 	failed := rollouts.Hold{Reason: v1alpha1.ReasonPreflightFailed, Defers: true}
-	end := c.Extend(job.RequestedAt, job.RequestedAt.Add(wanted.Timeout+jobGrace))
+	end := c.Extend(job.RequestedAt, job.RequestedAt.Add(required.Timeout+jobGrace))
 	switch {
-	case !asked:
+	case !isRequested:
 		pending.NeedsJob = true
 		return &pending
 	case job.State == v1alpha1.JobSucceeded:
@@ -157,7 +160,7 @@ func preflightJob(wanted *rollouts.PreflightJob, install rollouts.Install, c rol
 		return &pending
 	default:
 		failed.Message = fmt.Sprintf("the agent reported no result of the preflight Job in %s",
-			wanted.Timeout+jobGrace)
+			required.Timeout+jobGrace)
 	}
 	return &failed
 }

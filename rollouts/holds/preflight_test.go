@@ -67,7 +67,7 @@ func TestPreflight(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			clusters := []rollouts.Cluster{{Name: "a", Kubernetes: test.kubernetes}}
-			holds.Set(holds.Input{Now: noon, Operator: named("echo"), Requirements: test.needs,
+			holds.SetHolds(holds.Input{Now: noon, Operator: named("echo"), Requirements: test.needs,
 				Release: "echo.v1.2.0", Installs: []rollouts.Install{{Cluster: "a", Bundle: test.installed}}}, clusters)
 			got := clusters[0].Holds
 			if test.want == "" {
@@ -114,7 +114,7 @@ func TestPreflightJob(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			clusters := []rollouts.Cluster{{Name: "a"}}
-			holds.Set(holds.Input{Now: noon, Operator: named("echo"), PreflightJob: wanted,
+			holds.SetHolds(holds.Input{Now: noon, Operator: named("echo"), PreflightJob: wanted,
 				Installs: []rollouts.Install{{Cluster: "a", Jobs: test.jobs}}}, clusters)
 			var want []rollouts.Hold
 			if test.want != nil {
@@ -130,13 +130,13 @@ func TestPreflightJob(t *testing.T) {
 func TestSupportProblem(t *testing.T) {
 	ended := &v1alpha1.ReleaseRequirements{EndOfSupport: noon.AddDate(0, 0, -1).Format(time.DateOnly)}
 	want := "bundle echo.v1.0.0 has not been supported since " + ended.EndOfSupport + " (bellwether.dev/support)"
-	if got := holds.SupportProblem(ended, "echo.v1.0.0", noon); got != want {
+	if got := holds.ExplainSupportProblem(ended, "echo.v1.0.0", noon); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for name, needs := range map[string]*v1alpha1.ReleaseRequirements{
 		"not known": nil, "no end": {}, "today": {EndOfSupport: noon.Format(time.DateOnly)},
 	} {
-		if got := holds.SupportProblem(needs, "echo.v1.0.0", noon); got != "" {
+		if got := holds.ExplainSupportProblem(needs, "echo.v1.0.0", noon); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -7,34 +7,35 @@ import (
 	"fmt"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// recovery holds back every cluster while one of them keeps an admission that this hub
-// did not give, and that no person has agreed to go on from.
-func recovery(in Input) *rollouts.Hold {
-	found, last := 0, rollouts.LastRecoverable(in.Installs, in.Resumed)
+// findRecoveryHold returns a hold for every cluster if any cluster keeps an admission that this hub did not make and
+// that no person has agreed to continue from. Otherwise it returns nil. Implausibly high revisions do not count.
+func findRecoveryHold(in Input) *rollouts.Hold {
+	count, lastRecoverable := 0, rollouts.LastRecoverable(in.Installs, in.Resumed)
 	for _, install := range in.Installs {
-		if !install.Deleting && IsRecovered(install, in.Resumed) && install.Recovered <= last {
-			found++
+		if !install.Deleting && IsRecovered(install, in.Resumed) && install.Recovered <= lastRecoverable {
+			count++
 		}
 	}
-	if found == 0 {
+	if count == 0 {
 		return nil
 	}
 	return &rollouts.Hold{Reason: v1alpha1.ReasonRecovered, Message: fmt.Sprintf(
 		"the operator was found on %s, where this hub did not install it; resume it with `bellwether operator resume "+
 			"%s`",
-		phrase.Count(found, "cluster"), in.Operator.Name)}
+		phrase.Count(count, "cluster"), in.Operator.Name)}
 }
 
-// IsRecovered tells whether an install has an admission that was found on its cluster,
-// and that is newer than what people have agreed to go on from.
+// IsRecovered reports whether an install has an admission that was found on its cluster and is newer than the revision
+// that a person agreed to continue from.
 func IsRecovered(install rollouts.Install, resumed int64) bool { return install.Recovered > resumed }
 
-// unreported holds a cluster back until it is known what it keeps of the operator.
-func unreported(installs map[string]rollouts.Install, cluster string) *rollouts.Hold {
+// findUnreportedHold returns the hold of a cluster until the agent has reported its admission. Otherwise it
+// returns nil.
+func findUnreportedHold(installs map[string]rollouts.Install, cluster string) *rollouts.Hold {
 	if !installs[cluster].Unreported {
 		return nil
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// TestRecovery: what was found on one cluster holds back all, whatever else is true of
-// them, and a cluster that has not reported is held back by itself.
+// TestRecovery checks that an admission that was found on one cluster blocks all clusters, and that a cluster without
+// a report is blocked alone.
 func TestRecovery(t *testing.T) {
 	tests := map[string]struct {
 		installs []rollouts.Install
@@ -41,7 +41,7 @@ func TestRecovery(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			clusters := []rollouts.Cluster{{Name: "a"}, {Name: "b"}}
-			holds.Set(holds.Input{Now: noon, Installs: test.installs, Resumed: test.resumed}, clusters)
+			holds.SetHolds(holds.Input{Now: noon, Installs: test.installs, Resumed: test.resumed}, clusters)
 			got := map[string][]string{}
 			for _, c := range clusters {
 				for _, h := range c.Holds {

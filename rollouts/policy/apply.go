@@ -14,43 +14,42 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Wave is a wave of the strategy, with its defaults, and who is in it.
+// Wave is a wave of the strategy, with its defaults and its clusters.
 type Wave struct {
 	v1alpha1.Wave
-	// Clusters are the labels of its clusters.
+	// Clusters are the labels of the wave's clusters.
 	Clusters []map[string]string
-	// Total is how many clusters it has, those included that left.
+	// Total is the number of the wave's clusters, including clusters that left.
 	Total int
-	// TakesAll says that it takes all clusters that are left.
+	// TakesAll is true if the wave takes all remaining clusters.
 	TakesAll bool
-	// Verified waves are not judged any more: they keep the gates of Judged, which
-	// are the names of those that they were judged by, and get no other ones.
+	// Verified waves are not judged again: they keep the gates with a name in Judged and get no other gates.
 	Verified bool
 	Judged   []string
 }
 
-// Bound is a wave with what policies ask for.
-type Bound struct {
+// BoundWave is a wave with the requirements of policies.
+type BoundWave struct {
 	// Wave has the soak and the gates. The added gates have no defaults.
 	v1alpha1.Wave
-	// Caps bound how many clusters are changed at a time, beside maxConcurrency.
+	// Caps limit how many clusters change at the same time, in addition to maxConcurrency.
 	Caps []intstr.IntOrString
 }
 
-// Outcome is what policies make of a strategy.
+// Outcome is the effect of policies on a strategy.
 type Outcome struct {
-	// Waves in the order in which they were given.
-	Waves   []Bound
+	// Waves are the waves in the order of the input.
+	Waves   []BoundWave
 	Applied []v1alpha1.AppliedPolicy
-	// Unmet says what cannot be met and what to do about it; empty where everything
-	// is. Then nothing may be admitted.
+	// Unmet describes a requirement that cannot be met, and what a person can do; empty if all can be met. Otherwise
+	// no cluster may be admitted.
 	Unmet string
 }
 
-// Limits of the API.
+// The API's limits.
 const (
 	maxPolicies  = 20
 	maxAdded     = 30
@@ -58,21 +57,22 @@ const (
 	maxWaveGates = 20
 )
 
-// Apply applies the policies to the waves of a rollout, all of its waves in order.
-// done says that all waves were verified: too few of them are no problem any more.
+// Apply applies the policies to all waves of a rollout, in order. done is true if all waves were verified: then too
+// few waves are not a problem.
 func (s *Set) Apply(waves []Wave, done bool) Outcome {
 	if s == nil {
 		s = &Set{}
 	}
 	b := &binding{set: s, waves: waves, done: done, added: map[int]int{}}
 	for _, w := range waves {
-		b.out.Waves = append(b.out.Waves, Bound{Wave: *w.DeepCopy()})
+		b.out.Waves = append(b.out.Waves, BoundWave{Wave: *w.DeepCopy()})
 	}
 	for _, p := range s.policies {
-		b.bind(p)
+		b.applyPolicy(p)
 	}
 	if n := len(b.out.Applied); n > maxPolicies {
-		b.fail(fmt.Sprintf("%d RolloutPolicies bind it, and %d are the limit: merge some of them", n, maxPolicies))
+		b.recordUnmet(fmt.Sprintf("%d RolloutPolicies bind it, and %d are the limit: merge some of them", n,
+			maxPolicies))
 		b.out.Applied = b.out.Applied[:maxPolicies]
 	}
 	return b.out
@@ -84,40 +84,41 @@ type binding struct {
 	waves []Wave
 	done  bool
 	out   Outcome
-	// added counts the gates that were added, by wave.
+	// added counts the added gates by wave.
 	added map[int]int
 }
 
-// fail keeps the first thing that cannot be met.
-func (b *binding) fail(what string) {
+// recordUnmet records the first requirement that cannot be met.
+func (b *binding) recordUnmet(problem string) {
 	if b.out.Unmet == "" {
-		b.out.Unmet = what
+		b.out.Unmet = problem
 	}
 }
 
-// bind applies one policy.
-func (b *binding) bind(p policy) {
+// applyPolicy applies one policy to the waves that it binds, and records what it adds. A policy that cannot be
+// evaluated is unmet, even if it binds no wave.
+func (b *binding) applyPolicy(p policy) {
 	applied := v1alpha1.AppliedPolicy{Name: p.name, Generation: p.generation}
-	var bound []int
+	var boundWaves []int
 	for i, w := range b.waves {
-		if p.binds(w) {
-			bound = append(bound, i)
+		if p.isBinding(w) {
+			boundWaves = append(boundWaves, i)
 			applied.Waves = append(applied.Waves, w.Name)
 		}
 	}
 	if p.failure != nil {
-		b.fail(fmt.Sprintf("RolloutPolicy %s cannot be evaluated: %v; correct or delete it", p.name, p.failure))
+		b.recordUnmet(fmt.Sprintf("RolloutPolicy %s cannot be evaluated: %v; correct or delete it", p.name, p.failure))
 	}
-	if len(bound) == 0 {
+	if len(boundWaves) == 0 {
 		return
 	}
 	var texts []string
-	for _, i := range bound {
-		texts = append(texts, b.soak(p, i)...)
-		texts = append(texts, b.cap(p, i)...)
+	for _, i := range boundWaves {
+		texts = append(texts, b.raiseSoak(p, i)...)
+		texts = append(texts, b.lowerConcurrency(p, i)...)
 	}
 	for _, g := range p.spec.Gates {
-		texts = append(texts, b.gate(p, g, bound)...)
+		texts = append(texts, b.addGate(p, g, boundWaves)...)
 	}
 	for _, name := range p.spec.Windows {
 		texts = append(texts, "ChangeWindow "+name)
@@ -129,53 +130,59 @@ func (b *binding) bind(p policy) {
 	b.out.Applied = append(b.out.Applied, applied)
 }
 
-// binds tells whether a policy binds a wave: it selects a cluster of the wave, or did
-// before. A policy for all clusters binds waves without clusters too, which late
-// joiners may come to.
-func (p policy) binds(w Wave) bool {
+// isBinding reports whether a policy binds a wave: it selects a cluster of the wave, or has bound the wave before. A
+// policy for all clusters also binds waves without clusters, because late joiners can be added to them.
+func (p policy) isBinding(w Wave) bool {
 	if p.clusters.Empty() || slices.Contains(p.recorded, w.Name) {
 		return true
 	}
 	return slices.ContainsFunc(w.Clusters, func(c map[string]string) bool { return p.clusters.Matches(labels.Set(c)) })
 }
 
-func (b *binding) soak(p policy, i int) []string {
-	least, w := p.spec.MinSoak, &b.out.Waves[i]
-	own := time.Duration(0)
+// raiseSoak raises the soak of the wave with index i to the policy's minimum, unless the wave is verified. It returns
+// the description of the change; nil if there is none.
+func (b *binding) raiseSoak(p policy, i int) []string {
+	minSoak, w := p.spec.MinSoak, &b.out.Waves[i]
+	declared := time.Duration(0)
 	if w.Soak != nil {
-		own = w.Soak.Duration
+		declared = w.Soak.Duration
 	}
-	if least == nil || b.waves[i].Verified || own >= least.Duration {
+	if minSoak == nil || b.waves[i].Verified || declared >= minSoak.Duration {
 		return nil
 	}
-	w.Soak = &metav1.Duration{Duration: least.Duration}
-	return []string{fmt.Sprintf("soak %s in wave %s, was %s", span(least.Duration), w.Name, span(own))}
+	w.Soak = &metav1.Duration{Duration: minSoak.Duration}
+	return []string{fmt.Sprintf("soak %s in wave %s, was %s", formatDuration(minSoak.Duration), w.Name,
+		formatDuration(declared))}
 }
 
-func (b *binding) cap(p policy, i int) []string {
-	most, w := p.spec.MaxConcurrency, &b.out.Waves[i]
-	if most == nil {
+// lowerConcurrency adds the policy's limit of the concurrency to the wave with index i. It returns the description of
+// the change; nil if the limit is not lower than the previous limits, or than the number of clusters.
+func (b *binding) lowerConcurrency(p policy, i int) []string {
+	maxConcurrency, w := p.spec.MaxConcurrency, &b.out.Waves[i]
+	if maxConcurrency == nil {
 		return nil
 	}
-	own, total := *w.MaxConcurrency, b.waves[i].Total
-	before := Concurrency(own, w.Caps, total)
-	w.Caps = append(w.Caps, *most)
-	if Concurrency(own, w.Caps, total) >= min(before, total) {
+	declared, total := *w.MaxConcurrency, b.waves[i].Total
+	previousLimit := Concurrency(declared, w.Caps, total)
+	w.Caps = append(w.Caps, *maxConcurrency)
+	if Concurrency(declared, w.Caps, total) >= min(previousLimit, total) {
 		return nil
 	}
-	return []string{fmt.Sprintf("maxConcurrency %s in wave %s, was %s", most.String(), w.Name, own.String())}
+	return []string{fmt.Sprintf("maxConcurrency %s in wave %s, was %s", maxConcurrency.String(), w.Name,
+		declared.String())}
 }
 
-// Concurrency is how many of a wave's clusters may be changed at a time, at least 1.
-func Concurrency(own intstr.IntOrString, caps []intstr.IntOrString, total int) int {
-	least := resolve(own, total)
+// Concurrency returns how many clusters of a wave may change at the same time: at least 1.
+func Concurrency(declared intstr.IntOrString, caps []intstr.IntOrString, total int) int {
+	lowest := computeLimit(declared, total)
 	for _, c := range caps {
-		least = min(least, resolve(c, total))
+		lowest = min(lowest, computeLimit(c, total))
 	}
-	return least
+	return lowest
 }
 
-func resolve(v intstr.IntOrString, total int) int {
+// computeLimit returns the number, or the percentage of total, rounded down: at least 1.
+func computeLimit(v intstr.IntOrString, total int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, total, false)
 	if err != nil {
 		return 1
@@ -183,22 +190,24 @@ func resolve(v intstr.IntOrString, total int) int {
 	return max(n, 1)
 }
 
-// gate adds a gate to the bound waves where it can be passed.
-func (b *binding) gate(p policy, g v1alpha1.Gate, bound []int) []string {
+// addGate adds a gate to the bound waves in which it can pass. It returns the description of the change; nil if
+// there is none. If the gate can pass in no bound wave, the policy is not met. A verified wave gets only gates that
+// judged it.
+func (b *binding) addGate(p policy, g v1alpha1.Gate, boundWaves []int) []string {
 	var names []string
-	possible := g.Baseline == nil
-	for _, i := range bound {
+	canPass := g.Baseline == nil
+	for _, i := range boundWaves {
 		if g.Baseline != nil && b.waves[i].TakesAll {
-			continue
+			continue // after this wave, no cluster is on another release to compare with
 		}
-		possible = true
+		canPass = true
 		w, name := &b.out.Waves[i], GateName(p.name, g.Name)
 		if b.waves[i].Verified && !slices.Contains(b.waves[i].Judged, name) {
 			continue
 		}
 		if b.added[i]++; b.added[i] > maxWaveGates {
-			b.fail(fmt.Sprintf("RolloutPolicies add more than %d gates to wave %s: delete some of them", maxWaveGates,
-				w.Name))
+			b.recordUnmet(fmt.Sprintf("RolloutPolicies add more than %d gates to wave %s: delete some of them",
+				maxWaveGates, w.Name))
 			continue
 		}
 		added := *g.DeepCopy()
@@ -206,10 +215,11 @@ func (b *binding) gate(p policy, g v1alpha1.Gate, bound []int) []string {
 		w.Gates = append(w.Gates, added)
 		names = append(names, w.Name)
 	}
-	if !possible {
-		b.fail(fmt.Sprintf("RolloutPolicy %s asks for gate %s, which compares with clusters on another release, and "+
-			"the strategy has no wave that leaves any: give the strategy of ManagedOperator %s a wave before the last "+
-			"one and start another rollout, or change the policy", p.name, g.Name, b.set.operator.Name))
+	if !canPass {
+		b.recordUnmet(fmt.Sprintf(
+			"RolloutPolicy %s asks for gate %s, which compares with clusters on another release, and the "+
+				"strategy has no wave that leaves any: give the strategy of ManagedOperator %s a wave before the last "+
+				"one and start another rollout, or change the policy", p.name, g.Name, b.set.operator.Name))
 	}
 	if len(names) == 0 {
 		return nil
@@ -218,7 +228,8 @@ func (b *binding) gate(p policy, g v1alpha1.Gate, bound []int) []string {
 		strings.Join(names, ", "))}
 }
 
-// countWaves fails if the clusters are in fewer waves than a policy asks for.
+// countWaves records an unmet requirement if the clusters are in fewer waves than a policy requires. With fewer
+// clusters than required waves, one cluster in each wave is sufficient.
 func (b *binding) countWaves(p policy) {
 	if p.spec.MinWaves == nil || b.done {
 		return
@@ -230,15 +241,16 @@ func (b *binding) countWaves(p policy) {
 			filled++
 		}
 	}
-	if least := min(int(*p.spec.MinWaves), clusters); filled < least {
-		b.fail(fmt.Sprintf("RolloutPolicy %s asks for at least %s, and the clusters are in %d: give the strategy of "+
-			"ManagedOperator %s more waves that take clusters and start another rollout, or change the policy",
-			p.name, phrase.Count(least, "wave"), filled, b.set.operator.Name))
+	if minWaves := min(int(*p.spec.MinWaves), clusters); filled < minWaves {
+		b.recordUnmet(fmt.Sprintf(
+			"RolloutPolicy %s asks for at least %s, and the clusters are in %d: give the strategy of "+
+				"ManagedOperator %s more waves that take clusters and start another rollout, or change the policy",
+			p.name, phrase.Count(minWaves, "wave"), filled, b.set.operator.Name))
 	}
 }
 
-// span is a duration without the parts that are zero.
-func span(d time.Duration) string {
+// formatDuration formats a duration without zero minutes and seconds at the end.
+func formatDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -1,9 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy says what RolloutPolicies add to the strategy of a rollout. It is
-// pure: planner, preview and everybody else ask it, with the objects that they
-// read. It does not know what a rollout does with the result.
+// Package policy decides what RolloutPolicies add to the strategy of a rollout. It is pure: callers pass the objects
+// that they read. It does not depend on how a rollout uses the result.
 package policy
 
 import (
@@ -17,41 +16,39 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Operator is whose rollout is bound.
+// Operator is the operator whose rollout is bound.
 type Operator struct {
 	v1alpha1.OperatorReference
-	// Labels of the ManagedOperator.
+	// Labels are the labels of the ManagedOperator.
 	Labels map[string]string
-	// Applied are the policies that bind the rollout already, as its status has them.
-	// They go on binding it, whatever becomes of labels, until they are changed.
+	// Applied are the policies that already bind the rollout, from its status. They bind the rollout until they are
+	// changed, even if labels change.
 	Applied []v1alpha1.AppliedPolicy
 }
 
-// Set is the policies that select an operator, read once, the one with the lowest
-// name first.
+// Set has the parsed policies that select an operator, sorted by name.
 type Set struct {
 	operator Operator
 	policies []policy
 }
 
-// policy is a RolloutPolicy, read.
+// policy is a parsed RolloutPolicy.
 type policy struct {
 	name       string
 	generation int64
 	spec       v1alpha1.RolloutPolicySpec
 	clusters   labels.Selector
-	// recorded are the waves that it bound before.
+	// recorded are the waves that the policy bound before.
 	recorded []string
-	// failure is why it cannot be evaluated.
+	// failure is why the policy cannot be evaluated.
 	failure error
 }
 
-// Read reads RolloutPolicies. One whose selectors cannot be read selects everything,
-// and is not met.
+// Read parses RolloutPolicies. A policy whose selectors cannot be parsed selects everything, and is not met.
 func Read(list []v1alpha1.RolloutPolicy, operator Operator) *Set {
 	s := &Set{operator: operator}
 	for i := range list {
-		if p := read(&list[i], operator); list[i].DeletionTimestamp == nil && p != nil {
+		if p := readPolicy(&list[i], operator); list[i].DeletionTimestamp == nil && p != nil {
 			s.policies = append(s.policies, *p)
 		}
 	}
@@ -59,30 +56,32 @@ func Read(list []v1alpha1.RolloutPolicy, operator Operator) *Set {
 	return s
 }
 
-// read returns nil for a policy that does not select the operator.
-func read(o *v1alpha1.RolloutPolicy, operator Operator) *policy {
+// readPolicy parses a policy. It returns nil if the policy does not select the operator. A policy that already binds
+// the rollout in this generation is returned in any case.
+func readPolicy(o *v1alpha1.RolloutPolicy, operator Operator) *policy {
 	p := &policy{name: o.Name, generation: o.Generation, spec: o.Spec}
 	for _, a := range operator.Applied {
 		if a.Name == o.Name && a.Generation == o.Generation {
 			p.recorded = a.Waves
 		}
 	}
-	operators, err := selector(o.Spec.OperatorSelector)
+	operators, err := parseSelector(o.Spec.OperatorSelector)
 	if err != nil {
 		p.failure = fmt.Errorf("operatorSelector: %w", err)
 	}
-	if p.clusters, err = selector(o.Spec.ClusterSelector); err != nil {
+	if p.clusters, err = parseSelector(o.Spec.ClusterSelector); err != nil {
 		p.failure = fmt.Errorf("clusterSelector: %w", err)
 	}
 	inNamespace := len(o.Spec.Namespaces) == 0 || slices.Contains(o.Spec.Namespaces, operator.Namespace)
-	if inNamespace && operators.Matches(labels.Set(operator.Labels)) || len(p.recorded) > 0 {
+	isSelecting := inNamespace && operators.Matches(labels.Set(operator.Labels))
+	if isSelecting || len(p.recorded) > 0 {
 		return p
 	}
 	return nil
 }
 
-// selector selects everything where it is nil or cannot be read.
-func selector(s *metav1.LabelSelector) (labels.Selector, error) {
+// parseSelector parses a selector. If s is nil or cannot be parsed, the result selects everything.
+func parseSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
 	}
@@ -93,11 +92,13 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return parsed, nil
 }
 
-// Selects tells whether a policy selects an operator, on any cluster.
-func Selects(o *v1alpha1.RolloutPolicy, operator Operator) bool { return read(o, operator) != nil }
+// Selects reports whether a policy selects an operator, on any cluster.
+func Selects(o *v1alpha1.RolloutPolicy, operator Operator) bool {
+	return readPolicy(o, operator) != nil
+}
 
-// Windows are the ChangeWindows that policies ask for on a cluster, each with the
-// name of the policy.
+// Windows returns the ChangeWindows that policies require for a cluster with these labels, each with the name of
+// the policy.
 func (s *Set) Windows(cluster map[string]string) map[string]string {
 	var windows map[string]string
 	if s == nil {
@@ -119,7 +120,7 @@ func (s *Set) Windows(cluster map[string]string) map[string]string {
 	return windows
 }
 
-// Gates are the gates of the policies as they are written, by policy.
+// Gates returns the gates of the policies without defaults, by policy.
 func (s *Set) Gates() map[string][]v1alpha1.Gate {
 	gates := map[string][]v1alpha1.Gate{}
 	if s == nil {
@@ -133,7 +134,7 @@ func (s *Set) Gates() map[string][]v1alpha1.Gate {
 	return gates
 }
 
-// GateName is the name that a policy's gate has in a rollout.
+// GateName returns the name of a policy's gate in a rollout.
 func GateName(policy, gate string) string { return policy + separator + gate }
 
 const separator = "/"

@@ -21,8 +21,8 @@ var echo = policy.Operator{
 	Labels:            map[string]string{"tier": "1"},
 }
 
-// waves are those of a strategy: a canary of one cluster of stage canary, and all
-// others, which are four of stage prod.
+// waves returns the waves of a strategy: a canary of one cluster with the stage canary, and a wave of four clusters
+// with the stage prod.
 func waves() []policy.Wave {
 	prod := map[string]string{"stage": "prod"}
 	one, percent := intstr.FromInt32(1), intstr.FromString("50%")

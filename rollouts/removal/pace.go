@@ -14,44 +14,41 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// DefaultConfirmAbove is the number of clusters from which an operator may be
-// uninstalled without a confirmation.
+// DefaultConfirmAbove is the maximum number of clusters from which an operator is uninstalled without a confirmation.
 const DefaultConfirmAbove = 5
 
-// Leaver is an OperatorInstall that has to go, and its cluster.
+// Leaver is an OperatorInstall that must be removed, with its cluster.
 type Leaver struct {
 	Install
-	// Wave is the label of the rollout that the install was a member of last.
+	// Wave is the install's wave in its last rollout.
 	Wave  string
 	Reach Reach
-	// Stalled says that its agent cannot uninstall it.
+	// Stalled is true if the agent cannot uninstall the operator.
 	Stalled bool
-	// Frozen says that a FleetFreeze stops all changes on its cluster: others do not wait for it.
+	// Frozen is true if a FleetFreeze stops all changes on the cluster. Other clusters do not wait for this cluster.
 	Frozen bool
 }
 
 // Pace is the result of Uninstall.
 type Pace struct {
 	Steps []Step
-	// Progress is nil where nothing is to be uninstalled.
+	// Progress is nil if the operator is uninstalled from no cluster.
 	Progress *v1alpha1.RemovalProgress
-	// Failed are the clusters that cannot uninstall it, if they are too many for
-	// others to be begun; sorted.
+	// Failed are the clusters that cannot uninstall the operator, sorted. It is set only if they are so many that the
+	// removal stops.
 	Failed []string
 }
 
-// Uninstall takes the operator from the clusters in the order of the strategy's
-// waves, with the limits that OperatorRemoval documents.
+// Uninstall returns the next steps that uninstall the operator from the clusters, in the order of the strategy's waves
+// and with the limits that OperatorRemoval documents.
 //
-// The policy Uninstall on an OperatorInstall that is not being deleted says that
-// its removal was agreed to: the agents act only on the deletion, so the policy
-// is written to all of them at once when the request is confirmed, and needs no
-// other memory. An install in a wave that the strategy does not have comes last.
+// The policy Uninstall on an OperatorInstall that is not being deleted means that its removal was confirmed. Agents
+// act only on the deletion. So when the request is confirmed, the policy is written to all installs at once, and no
+// other record is needed. An install in a wave that the strategy does not have comes last.
 //
-// An offline cluster is begun only once it is back, a paused one once it is resumed, and
-// neither takes a slot. A cluster
-// that is gone has no agent that could do anything, so its install is released at
-// once.
+// The removal from an offline cluster begins when the cluster is online again, and from a paused cluster when
+// the pause ends. Neither takes a slot. A deleted cluster has no agent, so the finalizer of its install is
+// removed at once.
 func Uninstall(leavers []Leaver, strategy v1alpha1.RolloutStrategy, removal *v1alpha1.OperatorRemoval) Pace {
 	if len(leavers) == 0 {
 		return Pace{}
@@ -61,28 +58,30 @@ func Uninstall(leavers []Leaver, strategy v1alpha1.RolloutStrategy, removal *v1a
 	var unconfirmed []Leaver
 	for _, l := range slices.SortedFunc(slices.Values(leavers), Leaver.compare) {
 		switch {
-		case l.Reach == Gone, l.Deleting && !l.Held:
-			p.step(l)
+		case l.Reach == Gone, l.Deleting && !l.Held: // no agent uninstalls anything, so the install takes no slot
+			p.addStep(l)
 		case l.Deleting:
 			p.progress.Uninstalling++
-			p.waveOf(l).begun(l)
-			p.step(l)
+			p.findWave(l).addBegun(l)
+			p.addStep(l)
 		case l.Policy == v1alpha1.RemovalUninstall:
 			p.progress.Waiting++
-			p.waveOf(l).wait(l)
+			p.findWave(l).addWaiting(l)
 		default:
 			unconfirmed = append(unconfirmed, l)
 		}
 	}
-	p.confirm(unconfirmed, removal)
-	p.begin()
+	p.confirmRemovals(unconfirmed, removal)
+	p.beginRemovals()
 	return Pace{Steps: p.steps, Progress: p.progress, Failed: p.failed}
 }
 
+// compare orders leavers by cluster and name.
 func (l Leaver) compare(o Leaver) int {
 	return cmp.Or(cmp.Compare(l.Cluster, o.Cluster), cmp.Compare(l.Name, o.Name))
 }
 
+// pacing is one run of Uninstall.
 type pacing struct {
 	ordered  []*wave
 	waves    map[string]*wave
@@ -91,7 +90,7 @@ type pacing struct {
 	failed   []string
 }
 
-// wave holds the leavers of a wave.
+// wave has the leavers of a wave.
 type wave struct {
 	v1alpha1.Wave
 	total, uninstalling int
@@ -99,6 +98,7 @@ type wave struct {
 	waiting             []Leaver
 }
 
+// addWaves adds the strategy's waves in order.
 func (p *pacing) addWaves(waves []v1alpha1.Wave) {
 	for _, w := range waves {
 		p.ordered = append(p.ordered, &wave{Wave: w})
@@ -106,16 +106,16 @@ func (p *pacing) addWaves(waves []v1alpha1.Wave) {
 	}
 }
 
-// waveOf returns the wave that an install was a member of. The last one takes
-// those of waves that are not in the strategy any more.
-func (p *pacing) waveOf(l Leaver) *wave {
+// findWave returns the wave of an install. Installs of waves that are not in the strategy belong to the last wave.
+func (p *pacing) findWave(l Leaver) *wave {
 	if w, known := p.waves[l.Wave]; known {
 		return w
 	}
 	return p.ordered[len(p.ordered)-1]
 }
 
-func (w *wave) begun(l Leaver) {
+// addBegun counts an install whose removal has begun.
+func (w *wave) addBegun(l Leaver) {
 	w.total++
 	switch {
 	case l.Reach == Offline, l.Frozen && !l.Stalled: // takes no slot
@@ -126,35 +126,36 @@ func (w *wave) begun(l Leaver) {
 	}
 }
 
-func (w *wave) wait(l Leaver) {
+// addWaiting adds an install whose removal is confirmed and has not begun.
+func (w *wave) addWaiting(l Leaver) {
 	w.total++
-	if l.Reach != Offline && !l.Frozen && !WaitsForPause(l.Install, v1alpha1.RemovalUninstall, l.Reach) {
+	if l.Reach != Offline && !l.Frozen && !IsWaitingForPause(l.Install, v1alpha1.RemovalUninstall, l.Reach) {
 		w.waiting = append(w.waiting, l)
 	}
 }
 
-// step adds what Next asks for.
-func (p *pacing) step(l Leaver) {
+// addStep adds the install's next step, if there is one.
+func (p *pacing) addStep(l Leaver) {
 	if step, due := Next(l.Install, v1alpha1.RemovalUninstall, l.Reach); due {
 		p.steps = append(p.steps, step)
 	}
 }
 
-// confirm marks the leavers whose removal was agreed to, or needs nobody's word.
-// Those that are marked are begun by a later pass, which sees the mark.
-func (p *pacing) confirm(leavers []Leaver, removal *v1alpha1.OperatorRemoval) {
+// confirmRemovals writes the policy Uninstall to the leavers if their removal is confirmed or needs no confirmation.
+// Later passes begin these removals. Otherwise it sets the request that a person must confirm.
+func (p *pacing) confirmRemovals(leavers []Leaver, removal *v1alpha1.OperatorRemoval) {
 	if len(leavers) == 0 {
 		return
 	}
-	above, confirmed := int32(DefaultConfirmAbove), ""
+	confirmAbove, confirmed := int32(DefaultConfirmAbove), ""
 	if removal != nil {
 		confirmed = removal.Confirm
 		if removal.ConfirmAbove != nil {
-			above = *removal.ConfirmAbove
+			confirmAbove = *removal.ConfirmAbove
 		}
 	}
-	request := requestOf(leavers)
-	if n := int32(len(leavers)); n+p.progress.Waiting+p.progress.Uninstalling > above && confirmed != request {
+	request := buildRequest(leavers)
+	if n := int32(len(leavers)); n+p.progress.Waiting+p.progress.Uninstalling > confirmAbove && confirmed != request {
 		p.progress.Request, p.progress.Unconfirmed = request, n
 		return
 	}
@@ -165,9 +166,8 @@ func (p *pacing) confirm(leavers []Leaver, removal *v1alpha1.OperatorRemoval) {
 	}
 }
 
-// requestOf identifies a set of clusters: a confirmation is for these and no
-// others.
-func requestOf(leavers []Leaver) string {
+// buildRequest identifies a set of clusters, so that a confirmation is valid for exactly these clusters.
+func buildRequest(leavers []Leaver) string {
 	sum := sha256.New()
 	for _, l := range leavers {
 		fmt.Fprintln(sum, l.Cluster)
@@ -175,8 +175,9 @@ func requestOf(leavers []Leaver) string {
 	return hex.EncodeToString(sum.Sum(nil))[:8]
 }
 
-// begin deletes the installs whose turn it is.
-func (p *pacing) begin() {
+// beginRemovals deletes the installs that have a free slot in the first wave that is not done. If more clusters of a
+// wave cannot uninstall the operator than the wave permits, it deletes nothing more and sets failed.
+func (p *pacing) beginRemovals() {
 	for _, w := range p.ordered {
 		concurrency, failures := rollouts.Limits(w.Wave, w.total)
 		if len(w.stalled) > failures {
@@ -184,7 +185,7 @@ func (p *pacing) begin() {
 			return
 		}
 		for _, l := range w.waiting[:min(max(concurrency-w.uninstalling, 0), len(w.waiting))] {
-			p.step(l)
+			p.addStep(l)
 		}
 		if w.uninstalling+len(w.waiting) > 0 {
 			return // the next wave waits for this one

@@ -113,10 +113,10 @@ func TestNext(t *testing.T) {
 			if due != test.due {
 				t.Errorf("due = %v, want %v", due, test.due)
 			}
-			if blocked := removal.Blocked(test.install, test.policy, test.reach); blocked != test.blocked {
+			if blocked := removal.IsBlocked(test.install, test.policy, test.reach); blocked != test.blocked {
 				t.Errorf("blocked = %v, want %v", blocked, test.blocked)
 			}
-			if paused := removal.WaitsForPause(test.install, test.policy, test.reach); paused != test.paused {
+			if paused := removal.IsWaitingForPause(test.install, test.policy, test.reach); paused != test.paused {
 				t.Errorf("waits for the pause = %v, want %v", paused, test.paused)
 			}
 		})

@@ -149,7 +149,7 @@ func healthRules(t *testing.T) []monitoringv1.RuleGroup {
 // runGroups plays cases through groups of rules.
 func runGroups(t *testing.T, groups []monitoringv1.RuleGroup, cases ...testCase) {
 	t.Helper()
-	text, err := slo.File(groups)
+	text, err := slo.RuleFile(groups)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,12 +37,12 @@ func pagingConfig(t *testing.T, events *pagerduty.Server, hooks *alertmanager.We
 	folder := t.TempDir()
 	for _, use := range policy.Secrets() {
 		value := map[string]string{"receivers[oncall]": key, "receivers[tracker]": hooks.URL() + toTickets,
-			"heartbeat": hooks.URL() + toHeartbeat}[use.Of]
+			"heartbeat": hooks.URL() + toHeartbeat}[use.Field]
 		if err := os.WriteFile(filepath.Join(folder, use.File), []byte(value), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	text, err := paging.Config([]paging.Policy{policy}, folder)
+	text, err := paging.BuildConfig([]paging.Policy{policy}, folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func compressed(t *testing.T, target slo.PPM) (map[string][]byte, prometheus.Rul
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := slo.File(groups)
+	text, err := slo.RuleFile(groups)
 	if err != nil {
 		t.Fatal(err)
 	}

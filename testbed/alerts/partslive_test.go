@@ -28,7 +28,7 @@ func startPart(t *testing.T, part slo.Part, opts prometheus.Options) live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := slo.File(groups)
+	text, err := slo.RuleFile(groups)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestLiveParts(t *testing.T) {
 	ofHub.Targets = []string{strings.TrimPrefix(f.servers["hub"].URL, "http://")}
 	hub := startPart(t, slo.Hub, prometheus.Options{Jobs: []prometheus.Job{ofHub}, Receive: true})
 	for name := range f.clusters {
-		ofClusters[name] = startPart(t, slo.Edge, prometheus.Options{SendTo: hub.Server, Send: slo.KeepTravelling(),
+		ofClusters[name] = startPart(t, slo.Edge, prometheus.Options{SendTo: hub.Server, Send: slo.TravellingRegex(),
 			Jobs: []prometheus.Job{{Name: "agent",
 				Targets: []string{strings.TrimPrefix(f.servers[name].URL, "http://")}}}})
 	}
@@ -67,7 +67,7 @@ func TestLiveParts(t *testing.T) {
 	if _, err := hub.Evaluated(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if sent, err := hub.Query(t.Context(), `{__name__=~"bellwether_operator_.+",__name__!~"`+slo.KeepTravelling()+`"}`,
+	if sent, err := hub.Query(t.Context(), `{__name__=~"bellwether_operator_.+",__name__!~"`+slo.TravellingRegex()+`"}`,
 		time.Time{}); err != nil || len(sent) > 0 {
 		t.Errorf("the hub has raw metrics of clusters: %v, %v", sent, err)
 	}

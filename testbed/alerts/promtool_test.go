@@ -65,7 +65,7 @@ func stories(t *testing.T, set slo.Set, from, to string) (rules, tests string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := slo.File(built.All())
+	text, err := slo.RuleFile(built.All())
 	if err != nil {
 		t.Fatal(err)
 	}

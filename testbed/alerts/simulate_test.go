@@ -23,7 +23,7 @@ func TestSimulatedScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := slo.File(rules.All())
+	text, err := slo.RuleFile(rules.All())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func playGroups(t *testing.T, interval string, set slo.Set, parts []slo.Part,
 			t.Fatal(err)
 		}
 		groups, order := some(rules, part)
-		text, err := slo.File(groups)
+		text, err := slo.RuleFile(groups)
 		if err != nil {
 			t.Fatal(err)
 		}

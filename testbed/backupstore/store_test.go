@@ -53,7 +53,7 @@ func TestBackupsInEachStore(t *testing.T) {
 			if err := archive.Remove(t.Context(), bucket); err != nil {
 				t.Error(err)
 			}
-			if _, _, err := archive.Open(t.Context(), bucket); !errors.Is(err, archive.ErrNone) {
+			if _, _, err := archive.Open(t.Context(), bucket); !errors.Is(err, archive.ErrNoBackup) {
 				t.Errorf("open what was removed: %v", err)
 			}
 		})

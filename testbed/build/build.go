@@ -68,7 +68,7 @@ func Ensure(ctx context.Context, out io.Writer, names ...string) (map[string]str
 	return paths, nil
 }
 
-// cacheFolder returns the folder of finished builds of a kind: "components" or "programs".
+// cacheFolder returns the folder of finished builds of a kind: "components", "programs" or "releases".
 func cacheFolder(kind string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -87,11 +87,20 @@ func ensureGroup(ctx context.Context, out io.Writer, cache, source string, g gro
 	if err != nil {
 		return "", err
 	}
-	final := filepath.Join(cache, g.name+"-"+key)
+	return ensureFolder(ctx, out, cache, g.name, key, func(folder string) error {
+		return buildGroup(ctx, out, source, folder, g)
+	})
+}
+
+// ensureFolder returns the finished build of a name and a key in the cache. Where there is none, build puts its files
+// into a folder, which becomes the finished build only if there is no error.
+func ensureFolder(ctx context.Context, out io.Writer, cache, name, key string,
+	build func(folder string) error) (string, error) {
+	final := filepath.Join(cache, name+"-"+key)
 	if done(final) {
 		return final, nil
 	}
-	unlock, err := lock(ctx, out, filepath.Join(cache, g.name+".lock"), g.name)
+	unlock, err := lock(ctx, out, filepath.Join(cache, name+".lock"), name)
 	if err != nil {
 		return "", err
 	}
@@ -99,16 +108,16 @@ func ensureGroup(ctx context.Context, out io.Writer, cache, source string, g gro
 	if done(final) {
 		return final, nil
 	}
-	// Under the lock nobody else builds this group, so whatever is unfinished was left by a build that was killed.
-	if err := removeUnfinished(cache, g.name); err != nil {
+	// Under the lock nobody else builds this name, so whatever is unfinished was left by a build that was killed.
+	if err := removeUnfinished(cache, name); err != nil {
 		return "", err
 	}
-	unfinished, err := os.MkdirTemp(cache, g.name+".unfinished-")
+	unfinished, err := os.MkdirTemp(cache, name+".unfinished-")
 	if err != nil {
 		return "", fmt.Errorf("create build folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }() // gone already after the rename
-	if err := buildGroup(ctx, out, source, unfinished, g); err != nil {
+	if err := build(unfinished); err != nil {
 		return "", err
 	}
 	if err := os.Chmod(unfinished, 0o755); err != nil {
@@ -117,7 +126,7 @@ func ensureGroup(ctx context.Context, out io.Writer, cache, source string, g gro
 	if err := os.Rename(unfinished, final); err != nil {
 		return "", fmt.Errorf("finish build: %w", err)
 	}
-	return final, removeUnused(cache, g.name, final)
+	return final, removeUnused(cache, name, final)
 }
 
 // done reports whether folder is a finished build, and marks it as used now.

@@ -32,8 +32,8 @@ func Record(ctx context.Context, api promv1.API, d grafana.Dashboard, from, to t
 		values[name] = value
 	}
 	out := draw.Data{Minutes: math.Round(to.Sub(from).Minutes()), Queries: map[string]map[string]draw.Answer{}}
-	for _, q := range lint.Queries(d) {
-		if q.Kind != lint.OfPanel {
+	for _, q := range lint.ListQueries(d) {
+		if q.Kind != lint.KindPanel {
 			continue
 		}
 		found, err := ask(ctx, api, lint.Expand(q.Expr, values), q.Instant, from, to)

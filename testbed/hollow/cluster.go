@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
+	"github.com/bellwether-dev/bellwether/controllers/agent/heartbeat"
 )
 
 // cluster is a hollow cluster.
@@ -93,8 +93,9 @@ func (f *Fleet) beat(ctx context.Context, hub client.Client, c *cluster) {
 		return
 	}
 	lease := &heartbeat.Lease{
-		Hub: hub, Namespace: c.namespace, ClusterName: c.name, Holder: "hollow-" + c.name, Every: f.options.LeaseEvery,
-		For: f.options.LeaseFor, AgentVersion: "hollow", Cluster: ownAPIServer{}, Live: ownAPIServer{}, Veto: noVeto,
+		Hub: hub, Namespace: c.namespace, ClusterName: c.name, Holder: "hollow-" + c.name,
+		RenewInterval: f.options.LeaseEvery, Validity: f.options.LeaseFor, AgentVersion: "hollow",
+		Cluster: ownAPIServer{}, Live: ownAPIServer{}, Veto: noVeto,
 		OLM: func() (served, known bool) { return true, true }, Now: time.Now,
 		Account: func() types.UID { return c.account },
 		Refused: func(message string) { f.refused(c.name, message) },

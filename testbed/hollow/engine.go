@@ -13,7 +13,6 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/adoption"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
@@ -45,13 +44,13 @@ func (e *engine) Observe(ctx context.Context, install *v1alpha1.OperatorInstall)
 	}
 	release := install.Spec.Admission.Release
 	pin := release.Catalog
-	pkg, err := e.catalogs.Package(ctx, oci.SourceOf(pin.Source), pin.Digest, release.Package)
+	pkg, err := e.catalogs.Package(ctx, oci.NewSource(pin.Source), pin.Digest, release.Package)
 	if err != nil {
 		return nil, fmt.Errorf("read catalog: %w", err)
 	}
 	o.begin(pkg, release)
 	seen.view, seen.cluster = o.seen()
-	isOurs := func(s plan.Subscription) bool { return s.Ours }
+	isOurs := func(s plan.Subscription) bool { return s.IsOwn }
 	if adopts(release) && !slices.ContainsFunc(seen.cluster.Subscriptions, isOurs) {
 		seen.cluster.Found = scanOf(release, seen.cluster)
 	}
@@ -72,7 +71,7 @@ func offerFor(pkg *catalogs.Package, admission *v1alpha1.Admission, c plan.Clust
 	from, isThere := c.Installed()
 	if adopts(release) {
 		from, isThere = c.InstalledOrAdoptable(release.Package)
-		known := adoption.Of("catalog", pkg)
+		known := adoption.Summarize("catalog", pkg)
 		offer.Package = &known
 	}
 	if release.AsInstalled {
@@ -88,7 +87,7 @@ func offerFor(pkg *catalogs.Package, admission *v1alpha1.Admission, c plan.Clust
 	path, err := pkg.PathFrom(release.Channel, catalogs.Installed{Name: from.Name, Version: from.Version},
 		release.Bundle)
 	if err != nil {
-		offer.Problem = &plan.Problem{Reason: reasons.For(err), Message: err.Error()}
+		offer.Problem = &plan.Problem{Reason: load.ReasonFor(err), Message: err.Error()}
 		return offer
 	}
 	offer.Path = path

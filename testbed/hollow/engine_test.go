@@ -22,7 +22,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/controllers/install"
+	"github.com/bellwether-dev/bellwether/controllers/agent/install"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
@@ -49,7 +49,7 @@ func newAgent(t *testing.T, b Behaviour) *agent {
 	source := v1alpha1.CatalogSource{Directory: t.TempDir()}
 	must(t, catalogtest.WriteDir(source.Directory, catalogtest.Options{Packages: 1, Versions: 4}))
 	loader := load.New(oci.NewClient(oci.Options{}), load.Options{})
-	digest, err := loader.Resolve(t.Context(), oci.SourceOf(source))
+	digest, err := loader.Resolve(t.Context(), oci.NewSource(source))
 	must(t, err)
 	a.pin = v1alpha1.CatalogPin{Source: source, Digest: digest}
 	one := &operator{behaviour: b, cluster: "c", now: a.now, changed: func() {}, ended: func(Installation) {}}

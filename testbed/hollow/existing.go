@@ -29,7 +29,7 @@ func (o *operator) begin(pkg *catalogs.Package, release v1alpha1.Release) {
 	o.state.Subscriptions = []plan.Subscription{{Object: o.object(), Name: "existing", Package: release.Package,
 		InstalledCSV: bundle.Name, CurrentCSV: bundle.Name}}
 	o.state.CSVs = []plan.CSV{{Object: o.object(), Name: bundle.Name, Version: bundle.VersionString(),
-		Phase: string(operatorsv1alpha1.CSVPhaseSucceeded), Created: o.now(), Since: o.now(), Ours: true}}
+		Phase: string(operatorsv1alpha1.CSVPhaseSucceeded), Created: o.now(), Since: o.now(), IsOfPackage: true}}
 	o.state.Deployments = []plan.Deployment{{Object: o.object(), Name: "operator", Replicas: 1, Configured: true}}
 }
 
@@ -42,7 +42,7 @@ func scanOf(release v1alpha1.Release, c plan.Cluster) *v1alpha1.OperatorScanStat
 			v1alpha1.FoundOperatorGroup{Name: g.Name, Targets: g.Targets})
 	}
 	for _, s := range c.Subscriptions {
-		found := v1alpha1.FoundOperator{Namespace: namespace.Name, Managed: s.Ours,
+		found := v1alpha1.FoundOperator{Namespace: namespace.Name, Managed: s.IsOwn,
 			Subscription: &v1alpha1.FoundSubscription{Name: s.Name, Package: s.Package, Channel: release.Channel,
 				Approval: string(operatorsv1alpha1.ApprovalAutomatic), InstalledCSV: s.InstalledCSV,
 				CurrentCSV: s.CurrentCSV}}

@@ -37,7 +37,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/controllers"
-	"github.com/bellwether-dev/bellwether/controllers/install"
+	"github.com/bellwether-dev/bellwether/controllers/agent/install"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
@@ -273,9 +273,9 @@ func (f *Fleet) addInstall(manager ctrl.Manager, triggers install.Triggers, work
 		Hub: manager.GetClient(), Engine: f.engine, Events: recorder, Now: time.Now, Veto: noVeto,
 	}
 	if f.options.OwnWatches {
-		reconciler.Kept = f.keptOn(group[0])
+		reconciler.ReadKept = f.keptOn(group[0])
 	}
-	shell := kit.Shell(manager.GetClient(), recorder, reconciler)
+	shell := kit.WrapReconciler(manager.GetClient(), recorder, reconciler)
 	err = ctrl.NewControllerManagedBy(manager).Named("install").
 		For(&v1alpha1.OperatorInstall{}, builder.WithPredicates(predicate.NewPredicateFuncs(f.note))).
 		WatchesRawSource(source.Channel(triggers, &handler.TypedEnqueueRequestForObject[*v1alpha1.OperatorInstall]{})).

@@ -122,12 +122,12 @@ func (o *operator) make(release v1alpha1.Release, kind string) {
 		o.state.CatalogSource = &plan.CatalogSource{Object: o.object(), Name: release.Package, Managed: true,
 			InSync: true, Address: viewAddress}
 	case plan.KindSubscription:
-		if sub := o.subscription(); sub != nil && sub.Ours {
+		if sub := o.subscription(); sub != nil && sub.IsOwn {
 			sub.InSync, sub.AwaitsView = true, false
 		}
 		if len(o.state.Subscriptions) == 0 {
 			o.state.Subscriptions = []plan.Subscription{{Object: o.object(), Name: release.Package,
-				Package: release.Package, Ours: true, InSync: true}}
+				Package: release.Package, IsOwn: true, InSync: true}}
 		}
 	}
 }
@@ -179,13 +179,13 @@ func (o *operator) change(install *v1alpha1.OperatorInstall, a plan.Action) {
 		o.enter(a.Name, operatorsv1alpha1.CSVPhaseReplacing)
 	case plan.TakeOver:
 		if sub := o.subscription(); sub != nil {
-			sub.Ours, sub.Keeps, sub.AwaitsView = true, true, true
+			sub.IsOwn, sub.Keeps, sub.AwaitsView = true, true, true
 			sub.Adopted = &v1alpha1.AdoptedSubscription{Name: sub.Name, Since: metav1.NewTime(o.now()),
 				Bundle: sub.InstalledCSV}
 		}
 	case plan.GiveBack:
 		if sub := o.subscription(); sub != nil {
-			sub.Ours, sub.Keeps, sub.AwaitsView, sub.InSync, sub.Adopted = false, false, false, false, nil
+			sub.IsOwn, sub.Keeps, sub.AwaitsView, sub.InSync, sub.Adopted = false, false, false, false, nil
 		}
 	case plan.Adopt:
 		if sub := o.subscription(); sub != nil {
@@ -219,7 +219,7 @@ func (o *operator) approve(name string, revision int64) {
 	o.state.CSVs = append(o.state.CSVs, plan.CSV{Object: o.object(), Name: bundle, Version: o.versions[bundle],
 		Phase: string(operatorsv1alpha1.CSVPhaseInstalling), Reason: "InstallWaiting",
 		Message:  "installing: waiting for deployment operator to become ready",
-		Replaces: replaced, Created: o.now(), Since: o.now(), Ours: true})
+		Replaces: replaced, Created: o.now(), Since: o.now(), IsOfPackage: true})
 	sub.CurrentCSV, sub.InstalledCSV, sub.Awaits, sub.LastUpdated = bundle, bundle, "", o.now()
 	o.state.Deployments = []plan.Deployment{{Object: o.object(), Name: "operator", Replicas: 1, Configured: true}}
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/scan"
+	"github.com/bellwether-dev/bellwether/controllers/agent/scan"
 )
 
 // report reports what runs on a cluster by the agent's own code.
@@ -77,7 +77,7 @@ func (o *operator) found() *v1alpha1.FoundOperator {
 		return nil
 	}
 	release := o.kept.Admission.Release
-	out := &v1alpha1.FoundOperator{Namespace: release.TargetNamespace(), Managed: sub.Ours,
+	out := &v1alpha1.FoundOperator{Namespace: release.TargetNamespace(), Managed: sub.IsOwn,
 		Subscription: &v1alpha1.FoundSubscription{Name: sub.Name, Package: sub.Package, Channel: release.Channel,
 			Source: release.Package, SourceNamespace: release.TargetNamespace(), Approval: "Manual",
 			InstalledCSV: sub.InstalledCSV, CurrentCSV: sub.CurrentCSV, InstallPlan: sub.Awaits}}

@@ -153,7 +153,7 @@ func (f *fixture) config(policies []paging.Policy) []byte {
 			f.written[use.File] = []byte(value)
 		}
 	}
-	text, err := paging.Config(all, folder)
+	text, err := paging.BuildConfig(all, folder)
 	if err != nil {
 		f.t.Fatal(err)
 	}

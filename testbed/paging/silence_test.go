@@ -22,8 +22,8 @@ import (
 	alerts "github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/hub/silence"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
 )
 

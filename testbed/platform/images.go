@@ -61,7 +61,7 @@ func publish(ctx context.Context, binaries map[string]string) (*published, error
 }
 
 func (p *published) add(ctx context.Context, target image.Target, name, file string) error {
-	program, err := image.Open(name, file, "")
+	program, err := image.ReadProgram(name, file, "")
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/paging/plan"
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
 )
@@ -132,20 +132,20 @@ func (s *pager) running() *alertmanager.Server {
 func secretFiles(secrets []any) (map[string][]byte, error) {
 	for _, object := range secrets {
 		secret, ok := object.(*corev1.Secret)
-		if !ok || secret.Name != plan.SecretName {
+		if !ok || secret.Name != paging.SecretName {
 			continue
 		}
 		files := map[string][]byte{}
 		for key, content := range secret.Data {
 			files[key] = content
 		}
-		config, written := files[plan.ConfigFile]
+		config, written := files[paging.ConfigFile]
 		if !written {
 			continue
 		}
 		var err error
-		if files[plan.ConfigFile], err = hastenGroups(config); err != nil {
-			return nil, fmt.Errorf("read %s of Secret %s/%s: %w", plan.ConfigFile, secret.Namespace, secret.Name, err)
+		if files[paging.ConfigFile], err = hastenGroups(config); err != nil {
+			return nil, fmt.Errorf("read %s of Secret %s/%s: %w", paging.ConfigFile, secret.Namespace, secret.Name, err)
 		}
 		return files, nil
 	}
@@ -155,7 +155,7 @@ func secretFiles(secrets []any) (map[string][]byte, error) {
 // load writes the files and starts Alertmanager with them, or has it load them again. A file that is gone stays: the
 // configuration does not name it any more.
 func (s *pager) load(ctx context.Context, files map[string][]byte) error {
-	config := files[plan.ConfigFile]
+	config := files[paging.ConfigFile]
 	if config == nil {
 		return nil
 	}

@@ -12,14 +12,13 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/paging/plan"
 )
 
 // TestSecretFiles has the configuration that the hub makes: its groups are hastened on all routes, and incidents keep
 // their keys.
 func TestSecretFiles(t *testing.T) {
 	operator := paging.Operator{Namespace: "fleet", Name: "echo"}
-	config, err := paging.Config([]paging.Policy{{Namespace: "hub", Name: "platform",
+	config, err := paging.BuildConfig([]paging.Policy{{Namespace: "hub", Name: "platform",
 		Operators: []paging.Operator{operator},
 		Spec: v1alpha1.PagingPolicySpec{
 			Scope: v1alpha1.PagingFleet, SingleCluster: v1alpha1.SingleClusterCritical,
@@ -29,14 +28,14 @@ func TestSecretFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: plan.SecretName},
-		Data: map[string][]byte{plan.ConfigFile: config, "secret_key": []byte("key")}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: paging.SecretName},
+		Data: map[string][]byte{paging.ConfigFile: config, "secret_key": []byte("key")}}
 	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: "other"}, Data: secret.Data}
 	files, err := secretFiles([]any{other, secret})
 	if err != nil {
 		t.Fatal(err)
 	}
-	hastened := string(files[plan.ConfigFile])
+	hastened := string(files[paging.ConfigFile])
 	if string(files["secret_key"]) != "key" || len(files) != 2 {
 		t.Errorf("%d files, want the configuration and one secret", len(files))
 	}
@@ -47,7 +46,7 @@ func TestSecretFiles(t *testing.T) {
 	}
 	of := map[string]string{"alertname": "BellwetherReleaseSLOBurn", "severity": "page", "scope": "release",
 		"operator_namespace": "fleet", "operator": "echo", "version": "1.2.0"}
-	if want, got := keyOf(t, config, of), keyOf(t, files[plan.ConfigFile], of); got != want {
+	if want, got := keyOf(t, config, of), keyOf(t, files[paging.ConfigFile], of); got != want {
 		t.Errorf("the incident has the key %s, and %s by the configuration of the hub", got, want)
 	}
 	if files, err := secretFiles([]any{other}); err != nil || len(files) != 0 {

@@ -8,6 +8,7 @@ package platform
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
+	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/fleet"
@@ -36,8 +38,8 @@ import (
 // Names of the images that the charts and the sample operator's bundles ask
 // for; the pod runner starts local programs for them.
 const (
-	imageHub          = "ghcr.io/bellwether-dev/bellwether/hub"
-	imageAgent        = "ghcr.io/bellwether-dev/bellwether/agent"
+	imageHub          = charts.Registry + "/hub"
+	imageAgent        = charts.Registry + "/agent"
 	imageEchoOperator = "example.com/bellwether/echo-operator"
 	imageEchoServer   = "example.com/bellwether/echo-server"
 )
@@ -83,8 +85,10 @@ type Options struct {
 	// Images has hub and agent run from container images, which are made, pushed to a registry and pulled from it; the
 	// chart names them by their digest. Otherwise pods run the programs as they were built.
 	Images bool
-	// MoreImages are programs for images of operators of a test's own.
+	// MoreImages are programs for further images: of operators of a test's own, or of hub and agent with a tag.
 	MoreImages map[string]cluster.Image
+	// CommandLine is the path of the command line; empty means that of this tree.
+	CommandLine string
 	// Quick is that of cluster.Options.
 	Quick bool
 	// Out receives a line per step; nil means silence.
@@ -240,6 +244,9 @@ func (p *Platform) AgentPath(member string) string {
 	return p.Fleet.Cluster(member).Program(p.published.name(build.Agent, imageAgent))
 }
 
+// UseCommandLine has another program be the command line from now on; empty means that of this tree.
+func (p *Platform) UseCommandLine(program string) { p.opts.CommandLine = program }
+
 // Install installs the hub, then joins every member.
 func (p *Platform) Install(ctx context.Context) error {
 	if err := p.InstallHub(ctx); err != nil {
@@ -333,7 +340,7 @@ func (p *Platform) Command(ctx context.Context, out io.Writer, args ...string) *
 
 // Program is Command without the namespace, for commands that are about no cluster.
 func (p *Platform) Program(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, p.Fleet.Binary(build.Bellwether), args...)
+	c := exec.CommandContext(ctx, cmp.Or(p.opts.CommandLine, p.Fleet.Binary(build.Bellwether)), args...)
 	c.Env = append(os.Environ(), "KUBECONFIG="+p.Fleet.Hub.Kubeconfig())
 	if p.monitoring != nil {
 		c.Env = append(c.Env, "BELLWETHER_PROMETHEUS="+p.monitoring.URL())

@@ -29,7 +29,7 @@ func TestHastenedRulesAreTheHubs(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := rules.All()
-	text, err := slo.File(before)
+	text, err := slo.RuleFile(before)
 	if err != nil {
 		t.Fatal(err)
 	}

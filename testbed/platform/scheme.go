@@ -6,6 +6,7 @@ package platform
 import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -14,12 +15,12 @@ import (
 	echov1alpha1 "github.com/bellwether-dev/bellwether/testbed/echo/api/v1alpha1"
 )
 
-// Scheme knows Bellwether's, OLM's and the sample operator's kinds.
+// Scheme has the kinds of Kubernetes, Bellwether, OLM and the sample operator.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme,
-		echov1alpha1.AddToScheme,
+		echov1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}

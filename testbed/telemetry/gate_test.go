@@ -31,11 +31,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/bellwether-dev/bellwether/alerts/remotewrite"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/alerts/telemetry"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/sendertoken"
+	"github.com/bellwether-dev/bellwether/controllers/hub/sendertoken"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
@@ -145,10 +145,10 @@ func (f *fixture) serve() {
 		f.Fatal(err)
 	}
 	now := func() time.Time { return time.Now().Add(time.Duration(f.later.Load())) }
-	tokens := &remotewrite.Tokens{Hub: f.as("bellwether-system", "gate"), Now: now}
-	gate, err := remotewrite.New(remotewrite.Options{Authenticate: tokens.Cluster,
+	tokens := &telemetry.Tokens{Hub: f.as("bellwether-system", "gate"), Now: now}
+	gate, err := telemetry.NewGate(telemetry.GateOptions{Authenticate: tokens.Cluster,
 		Metrics: promclient.NewRegistry(), Now: now,
-		Store: remotewrite.Store{URL: address, Client: http.DefaultClient}})
+		Store: telemetry.Store{URL: address, Client: http.DefaultClient}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestClustersWriteForThemselves(t *testing.T) {
 	wants("rubbish", 401, f.send("rubbish", "prod-eu"))
 	wants("a token for the hub itself", 401, f.send(f.tokenOf("bellwether-prod-eu", "bellwether-agent"), "prod-eu"))
 	f.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other"}})
-	wants("another ServiceAccount", 401, f.send(f.tokenOf(namespace, "other", remotewrite.Audience), "prod-eu"))
+	wants("another ServiceAccount", 401, f.send(f.tokenOf(namespace, "other", telemetry.Audience), "prod-eu"))
 	f.eventually("the store has what is a cluster's own, and nothing else", func(ctx context.Context) error {
 		found, err := f.store.Query(ctx, `count by (cluster) ({__name__=~"bellwether.+"})`, time.Time{})
 		if err != nil || len(found) != 1 || found[0].Metric["cluster"] != "prod-eu" || found[0].Value != 1 {

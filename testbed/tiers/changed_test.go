@@ -176,7 +176,7 @@ func TestInputs(t *testing.T) {
 			has: []string{"testbed/integration/cli", "cmd/bellwether", "explain", "testbed/cmd/podrunner"},
 		},
 		"testbed/alerts": {has: []string{"alerts/slo"}, hasNot: []string{"cmd/hub", "cmd/agent"}},
-		"testbed/e2e":    {has: []string{"cmd/hub", "cmd/agent", "cmd/bellwether", "controllers/rollout"}},
+		"testbed/e2e":    {has: []string{"cmd/hub", "cmd/agent", "cmd/bellwether", "controllers/hub/rollout"}},
 	}
 	in, err := LoadInputs(t.Context(), root, slices.Collect(maps.Keys(cases)))
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
-// Kinds of objects from which no objective is read, and which tell what exists.
+// Kinds of objects that contain no objectives and only report which objects exist.
 const (
 	kindOperator = "ManagedOperator"
 	kindProbe    = "EndpointProbe"
 )
 
-// Given is what files say of what exists.
+// Given lists the objects that files declare to exist.
 type Given struct {
 	// Operators are the ManagedOperators.
 	Operators []types.NamespacedName
-	// Probes are the EndpointProbes, and Services what OperatorSLOs have probed.
+	// Probes are the EndpointProbes, and Services the services that OperatorSLOs have probed.
 	Probes, Services []GivenProbe
 }
 
@@ -35,17 +35,18 @@ type GivenProbe struct {
 	Operator types.NamespacedName
 	// Name is the label probe of its series.
 	Name string
-	// of names it in a warning.
-	of string
+	// subject names the object with the probe in a warning.
+	subject string
 }
 
-// Add adds what another file says.
+// Add adds the objects of another file.
 func (g *Given) Add(other Given) {
 	g.Operators = append(g.Operators, other.Operators...)
 	g.Probes = append(g.Probes, other.Probes...)
 	g.Services = append(g.Services, other.Services...)
 }
 
+// readOperator adds a ManagedOperator. namespace is used if the object has none.
 func (g *Given) readOperator(doc []byte, namespace string) error {
 	var object v1alpha1.ManagedOperator
 	if err := untrusted.UnmarshalStrict(doc, &object); err != nil {
@@ -56,44 +57,46 @@ func (g *Given) readOperator(doc []byte, namespace string) error {
 	return nil
 }
 
+// readProbe adds an EndpointProbe.
 func (g *Given) readProbe(doc []byte) error {
 	var object v1alpha1.EndpointProbe
 	if err := untrusted.UnmarshalStrict(doc, &object); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	of := object.Spec.Operator
-	g.Probes = append(g.Probes, GivenProbe{types.NamespacedName{Namespace: of.Namespace, Name: of.Name},
-		cmp.Or(object.Spec.Name, object.Name), kindProbe + " " + object.Name})
+	operator := types.NamespacedName{Namespace: object.Spec.Operator.Namespace, Name: object.Spec.Operator.Name}
+	g.Probes = append(g.Probes, GivenProbe{Operator: operator, Name: cmp.Or(object.Spec.Name, object.Name),
+		subject: kindProbe + " " + object.Name})
 	return nil
 }
 
-// Unknown says which operators and probes the objectives and probes name that are not among what was
-// given. Of a kind that was not given at all, nothing is known.
+// Unknown returns a warning for each operator and probe that objectives or probes name and that is not
+// among the given objects. If no object of a kind was given, objects of that kind are not checked.
 func (g *Given) Unknown(all slo.Set) []string {
 	var out []string
-	missing := func(what string, id types.NamespacedName) {
+	reportMissing := func(subject string, id types.NamespacedName) {
 		if len(g.Operators) > 0 && !slices.Contains(g.Operators, id) {
 			out = append(out, fmt.Sprintf("%s: there is no ManagedOperator %s%s; "+
 				"correct the name, or create it: until then the alert BellwetherSLIAbsent says that it is missing",
-				what, id, g.near(id)))
+				subject, id, g.describeNear(id)))
 		}
 	}
 	for _, op := range all.Operators {
-		missing("objectives of "+op.ID().String(), op.ID())
+		reportMissing("objectives of "+op.ID().String(), op.ID())
 		for _, o := range op.Objectives {
-			if text := g.unknownProbe(op, o.SLI); text != "" {
+			if text := g.checkProbe(op, o.SLI); text != "" {
 				out = append(out, text)
 			}
 		}
 	}
 	for _, p := range g.Probes {
-		missing(p.of, p.Operator)
+		reportMissing(p.subject, p.Operator)
 	}
 	return out
 }
 
-// near is the other namespace of an operator with that name, as a part of a sentence.
-func (g *Given) near(id types.NamespacedName) string {
+// describeNear returns a part of a sentence with an operator
+// of the same name in another namespace, or an empty string.
+func (g *Given) describeNear(id types.NamespacedName) string {
 	for _, other := range g.Operators {
 		if other.Name == id.Name {
 			return fmt.Sprintf(" (but %s)", other)
@@ -102,10 +105,11 @@ func (g *Given) near(id types.NamespacedName) string {
 	return ""
 }
 
-// unknownProbe says of an SLI that it is of a probe that does not exist.
-func (g *Given) unknownProbe(op slo.Operator, sli string) string {
+// checkProbe returns a warning if the SLI is about a probe that does not exist, or an empty string. If no probes were
+// given, it checks nothing.
+func (g *Given) checkProbe(op slo.Operator, sli string) string {
 	name, isProbe := strings.CutPrefix(sli, slo.Probe)
-	name, _, _ = strings.Cut(name, ":") // a vantage point
+	name, _, _ = strings.Cut(name, ":") // without the vantage point
 	if !isProbe || name == "" || len(g.Probes) == 0 {
 		return ""
 	}

@@ -33,7 +33,7 @@ spec:
 `
 )
 
-// TestUnknownNames has objectives and probes that name what is not among what was given.
+// TestUnknownNames has objectives and probes that name objects which are not given.
 func TestUnknownNames(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text, operator, probe string

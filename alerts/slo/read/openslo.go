@@ -16,7 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// references are what SLOs of a file refer to, by name.
+// references contains the objects that SLOs of a file can refer to, by name.
 type references struct {
 	slis map[string]v1.SLISpec
 	// systems are the types of DataSources.
@@ -25,8 +25,8 @@ type references struct {
 	invalid map[string]bool
 }
 
-// readOpenSLO reads SLOs, and what they refer to, from the documents of one file. The
-// service is the operator. Alert policies are left to Bellwether's own alerts.
+// readOpenSLO reads SLOs, and the objects that they refer to, from the documents of one file. The
+// service is the operator. Alert policies are ignored, because Bellwether has its own alerts.
 func readOpenSLO(into *set, documents []document) {
 	refs := references{slis: map[string]v1.SLISpec{}, systems: map[string]string{}, invalid: map[string]bool{}}
 	var slos []v1.SLO
@@ -55,7 +55,7 @@ func readOpenSLO(into *set, documents []document) {
 	}
 }
 
-// decodeOpenSLO decodes and checks the objects of a document.
+// decodeOpenSLO decodes and validates the objects of a document.
 func decodeOpenSLO(text []byte) ([]openslo.Object, error) {
 	objects, err := openslosdk.Decode(bytes.NewReader(text), openslosdk.FormatYAML)
 	if err == nil {
@@ -67,6 +67,7 @@ func decodeOpenSLO(text []byte) ([]openslo.Object, error) {
 	return objects, nil
 }
 
+// addOpenSLO adds an SLO to the set. It returns an error if the SLO cannot be read.
 func addOpenSLO(into *set, s v1.SLO, refs references) error {
 	if len(s.Spec.Objectives) != 1 || s.IsComposite() {
 		return fmt.Errorf("%w: %d objectives or a composite; write an SLO for each", ErrUnsupported,
@@ -74,7 +75,7 @@ func addOpenSLO(into *set, s v1.SLO, refs references) error {
 	}
 	o := slo.Objective{SLI: s.Metadata.Name}
 	var err error
-	if o.Target, err = openTarget(s.Spec.Objectives[0]); err != nil {
+	if o.Target, err = readTarget(s.Spec.Objectives[0]); err != nil {
 		return err
 	}
 	for _, w := range s.Spec.TimeWindow {
@@ -85,11 +86,11 @@ func addOpenSLO(into *set, s v1.SLO, refs references) error {
 			return err
 		}
 	}
-	spec, err := refs.indicator(s)
+	spec, err := refs.findIndicator(s)
 	if err != nil {
 		return err
 	}
-	sli, notes, err := refs.ratio(s.Metadata.Name, spec, s.Metadata.Annotations[annotationUnit])
+	sli, notes, err := refs.readRatio(s.Metadata.Name, spec, s.Metadata.Annotations[annotationUnit])
 	if err != nil {
 		return err
 	}
@@ -99,22 +100,21 @@ func addOpenSLO(into *set, s v1.SLO, refs references) error {
 	if err := setMethod(&sli, s); err != nil {
 		return err
 	}
-	if sli.MinRequests, err = minRequests(s.Metadata.Annotations[annotationMinRequests],
+	if sli.MinRequests, err = parseMinRequests(s.Metadata.Annotations[annotationMinRequests],
 		spec.RatioMetric.Raw != nil); err != nil {
 		return fmt.Errorf("annotation %s: %w", annotationMinRequests, err)
 	}
-	return into.add(s.Spec.Service, o, sli)
+	return into.addOwnSLI(s.Spec.Service, o, sli)
 }
 
-// Annotations of an SLO: annotationMinRequests has OwnSLI.MinRequests, and annotationUnit the unit of the queries of
-// requests, where they do not say it.
+// Annotations of an SLO: annotationMinRequests has OwnSLI.MinRequests, and annotationUnit
+// the unit of the queries of requests, if the queries do not show their unit.
 const (
 	annotationMinRequests = "bellwether.dev/min-requests"
 	annotationUnit        = "bellwether.dev/unit"
 )
 
-// setMethod reads how the budget is counted. A ratio that was computed before can
-// only be counted by slices.
+// setMethod reads how the budget is counted. A ratio that was computed before can only be counted by slices.
 func setMethod(sli *slo.OwnSLI, s v1.SLO) error {
 	method := slo.Method(s.Spec.BudgetingMethod)
 	if sli.Method != "" && method != sli.Method {
@@ -134,29 +134,31 @@ func setMethod(sli *slo.OwnSLI, s v1.SLO) error {
 		return fmt.Errorf("%w: an objective without timeSliceTarget", ErrFormat)
 	}
 	var err error
-	sli.SliceTarget, err = slo.ParseSliceTarget(percent(*o.TimeSliceTarget))
+	sli.SliceTarget, err = slo.ParseSliceTarget(formatPercent(*o.TimeSliceTarget))
 	return err
 }
 
-// percent writes a ratio as a percentage. The point is shifted in the text: 100
-// times the float is not always what was written.
-func percent(ratio float64) string {
-	whole, fraction, _ := strings.Cut(decimal(ratio), ".")
+// formatPercent returns a ratio as a percentage. It moves the decimal point
+// in the text, because 100 times the float may differ from the written value.
+func formatPercent(ratio float64) string {
+	whole, fraction, _ := strings.Cut(formatDecimal(ratio), ".")
 	fraction += strings.Repeat("0", max(0, 2-len(fraction)))
 	return strings.TrimSuffix(strings.TrimLeft(whole, "0")+fraction[:2]+"."+fraction[2:], ".")
 }
 
-func openTarget(o v1.SLOObjective) (slo.PPM, error) {
+// readTarget reads the target of an objective.
+func readTarget(o v1.SLOObjective) (slo.PPM, error) {
 	switch {
 	case o.TargetPercent != nil:
-		return slo.ParseTarget(decimal(*o.TargetPercent))
+		return slo.ParseTarget(formatDecimal(*o.TargetPercent))
 	case o.Target != nil:
-		return slo.ParseTarget(percent(*o.Target))
+		return slo.ParseTarget(formatPercent(*o.Target))
 	}
 	return 0, fmt.Errorf("%w: an objective without target or targetPercent", ErrFormat)
 }
 
-func (refs references) indicator(s v1.SLO) (v1.SLISpec, error) {
+// findIndicator returns the spec of an SLO's indicator: its own, or the SLI that it refers to.
+func (refs references) findIndicator(s v1.SLO) (v1.SLISpec, error) {
 	if s.Spec.Indicator != nil {
 		return s.Spec.Indicator.Spec, nil
 	}
@@ -173,66 +175,70 @@ func (refs references) indicator(s v1.SLO) (v1.SLISpec, error) {
 	return spec, nil
 }
 
-// ratio reads a ratio of requests, by bad or by good ones, or as it is. The notes say how queries were understood.
-func (refs references) ratio(name string, spec v1.SLISpec, given string) (sli slo.OwnSLI, notes []string, err error) {
+// readRatio reads an SLI from a ratio of requests: by bad requests, by good
+// requests, or as a raw ratio. The notes explain how queries were interpreted.
+func (refs references) readRatio(name string, spec v1.SLISpec, givenUnit string) (sli slo.OwnSLI, notes []string,
+	err error) {
 	r := spec.RatioMetric
 	switch {
-	case r != nil && r.Raw != nil && given != "":
+	case r != nil && r.Raw != nil && givenUnit != "":
 		return sli, nil, fmt.Errorf("annotation %s: %w: a raw ratio has no unit", annotationUnit, ErrUnsupported)
 	case r != nil && r.Raw != nil:
-		sli, err = refs.rawRatio(name, r)
+		sli, err = refs.readRawRatio(name, r)
 		return sli, nil, err
 	case r == nil || r.Total == nil:
 		return sli, nil, fmt.Errorf("%w: only a ratioMetric with raw, or with total and good or bad, can be read",
 			ErrUnsupported)
 	}
-	total, err := refs.requests("all requests", r.Total, r.Counter, given)
+	total, err := refs.readRequests("all requests", r.Total, r.Counter, givenUnit)
 	if err != nil {
 		return sli, nil, err
 	}
 	if r.Bad != nil {
-		bad, err := refs.requests("bad requests", r.Bad, r.Counter, given)
+		bad, err := refs.readRequests("bad requests", r.Bad, r.Counter, givenUnit)
 		if err != nil {
 			return sli, nil, err
 		}
-		sli, notes = ofRequests(name, bad, total)
+		sli, notes = newRequestSLI(name, bad, total)
 		return sli, notes, nil
 	}
-	good, err := refs.requests("good requests", r.Good, r.Counter, given)
+	good, err := refs.readRequests("good requests", r.Good, r.Counter, givenUnit)
 	if err != nil {
 		return sli, nil, err
 	}
-	// Both are summed before they are subtracted: their other labels may differ.
+	// The two queries are summed before the subtraction, because their other labels may differ.
 	good.text = fmt.Sprintf("sum by (cluster) (%s) - sum by (cluster) (%s)", total.text, good.text)
-	sli, notes = ofRequests(name, good, total)
+	sli, notes = newRequestSLI(name, good, total)
 	return sli, notes, nil
 }
 
-// requests reads a query of requests.
-func (refs references) requests(of string, m *v1.SLIMetricSpec, counter bool, given string) (requestQuery, error) {
-	text, err := refs.query(m, counter)
+// readRequests reads a query of requests. kind is the kind of requests, for messages.
+func (refs references) readRequests(kind string, m *v1.SLIMetricSpec, counter bool, givenUnit string) (requestQuery,
+	error) {
+	text, err := refs.readQuery(m, counter)
 	if err != nil {
 		return requestQuery{}, err
 	}
 	if counter {
-		given = "" // what is made of a counter is a rate
+		givenUnit = "" // a counter becomes a rate, so the given unit does not apply
 	}
-	return perSecond(of, text, given)
+	return readRequestQuery(kind, text, givenUnit)
 }
 
-func (refs references) rawRatio(name string, r *v1.SLIRatioMetric) (slo.OwnSLI, error) {
-	text, err := refs.query(r.Raw, false)
+// readRawRatio reads an SLI from a ratio of good or bad requests that was computed before.
+func (refs references) readRawRatio(name string, r *v1.SLIRatioMetric) (slo.OwnSLI, error) {
+	text, err := refs.readQuery(r.Raw, false)
 	if err != nil {
 		return slo.OwnSLI{}, err
 	}
 	if r.RawType == v1.SLIRawMetricTypeSuccess {
 		text = "1 - (" + text + ")"
 	}
-	return ofRatio(name, text)
+	return newRatioSLI(name, text)
 }
 
-// query reads a Prometheus query. A counter is made a rate if it is not one already.
-func (refs references) query(m *v1.SLIMetricSpec, counter bool) (string, error) {
+// readQuery reads a Prometheus query. It wraps a plain counter in a rate.
+func (refs references) readQuery(m *v1.SLIMetricSpec, counter bool) (string, error) {
 	if m == nil {
 		return "", fmt.Errorf("%w: a ratioMetric without good or bad", ErrFormat)
 	}
@@ -251,14 +257,15 @@ func (refs references) query(m *v1.SLIMetricSpec, counter bool) (string, error) 
 	switch _, isSelector := expr.(*parser.VectorSelector); {
 	case counter && isSelector:
 		return "rate(" + text + "[" + slo.Lookback + "])", nil
-	case counter && !calls(expr, "rate", "irate", "increase"):
+	case counter && !hasCall(expr, "rate", "irate", "increase"):
 		return "", fmt.Errorf("%w: %q is an expression of a counter; write a plain selector, or the rate itself",
 			ErrUnsupported, text)
 	}
 	return text, nil
 }
 
-// checkSource says whether a query is for Prometheus, by its own type and that of the DataSource that it refers to.
+// checkSource returns an error if a query is not for Prometheus, by
+// its own type and the type of the DataSource that it refers to.
 func (refs references) checkSource(source v1.SLIMetricSource) error {
 	system, known := refs.systems[source.MetricSourceRef]
 	if source.MetricSourceRef != "" && !known && source.Type == "" {

@@ -9,12 +9,13 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
 // kindSLO is the kind of the objects that are applied to a hub.
 const kindSLO = "OperatorSLO"
 
+// readOperatorSLO adds the objectives of an OperatorSLO to the set.
 func readOperatorSLO(into *set, doc []byte) error {
 	var object v1alpha1.OperatorSLO
 	if err := untrusted.UnmarshalStrict(doc, &object); err != nil {

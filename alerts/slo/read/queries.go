@@ -14,8 +14,9 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// ofRequests is an SLI of bad requests and all requests. The notes say how queries were understood.
-func ofRequests(name string, bad, total requestQuery) (sli slo.OwnSLI, notes []string) {
+// newRequestSLI returns an SLI from queries of bad requests and of
+// all requests. The notes explain how the queries were interpreted.
+func newRequestSLI(name string, bad, total requestQuery) (sli slo.OwnSLI, notes []string) {
 	for _, q := range []requestQuery{bad, total} {
 		if q.note != "" && !slices.Contains(notes, q.note) {
 			notes = append(notes, q.note)
@@ -24,18 +25,18 @@ func ofRequests(name string, bad, total requestQuery) (sli slo.OwnSLI, notes []s
 	return slo.OwnSLI{Name: name, Bad: bad.text, Total: total.text}, notes
 }
 
-// ofRatio is an SLI of a share of bad requests that was computed before. How many
-// requests there were is not known, so every minute weighs the same.
-func ofRatio(name, ratio string) (slo.OwnSLI, error) {
+// newRatioSLI returns an SLI from a share of bad requests that was computed
+// before. The number of requests is unknown, so every minute has the same weight.
+func newRatioSLI(name, ratio string) (slo.OwnSLI, error) {
 	expr, err := slo.ParseQuery(ratio)
 	if err == nil && strings.Contains(ratio, "#") {
-		ratio = expr.String() // a comment would end what the query is put into
+		ratio = expr.String() // a comment would end the query that this text is inserted into
 	}
 	return slo.OwnSLI{Name: name, Ratio: ratio, Method: slo.RatioTimeslices}, err
 }
 
-// calls tells whether an expression calls one of some functions.
-func calls(expr parser.Expr, functions ...string) bool {
+// hasCall reports whether an expression calls one of the functions.
+func hasCall(expr parser.Expr, functions ...string) bool {
 	found := false
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		if call, ok := node.(*parser.Call); ok {
@@ -46,9 +47,8 @@ func calls(expr parser.Expr, functions ...string) bool {
 	return found
 }
 
-// minRequests reads OwnSLI.MinRequests. Empty is none. An SLI of ofRatio can have
-// none.
-func minRequests(text string, isRatio bool) (int, error) {
+// parseMinRequests reads OwnSLI.MinRequests. An empty text returns 0. An SLI from a ratio cannot have a minimum.
+func parseMinRequests(text string, isRatio bool) (int, error) {
 	if text == "" {
 		return 0, nil
 	}

@@ -1,10 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read makes sets of objectives from files: OperatorSLOs, OpenSLO v1, and
-// sloth's prometheus/v1 and PrometheusServiceLevels. It takes their text and gives
-// a slo.Set; it opens nothing. What a file asks for and the rules cannot do is an
-// error, never left out.
+// Package read makes sets of objectives from files: OperatorSLOs, OpenSLO v1, and sloth's
+// prometheus/v1 and PrometheusServiceLevels. It receives the text of the files and fills a slo.Set; it
+// opens no files. A setting in a file that the rules cannot implement is an error, and never ignored.
 package read
 
 import (
@@ -25,49 +24,48 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
-// ErrFormat says that a file is none of those that can be read, or is not well formed.
+// ErrFormat is wrapped by errors about a file that has an unknown format or is not well formed.
 var ErrFormat = errors.New("not a file of objectives")
 
-// ErrUnsupported says that a file is fine and asks for what cannot be done.
+// ErrUnsupported is wrapped by errors about a valid file with a setting that is not supported.
 var ErrUnsupported = errors.New("not supported")
 
-// set is what is read into.
+// set is the set that files are read into.
 type set struct {
 	*slo.Set
-	// namespace is that of operators whose file does not name one.
+	// namespace is the namespace of operators whose file does not name one.
 	namespace string
 	report    Report
 }
 
-// Report is what there is to say about a file that was read.
+// Report describes the result of reading a file.
 type Report struct {
-	// Refused has an error for each SLO that is not in the set, with its name, and for each
-	// object that SLOs refer to and that is invalid.
+	// Refused has an error for each SLO that is not in the set, with
+	// its name, and for each invalid object that SLOs refer to.
 	Refused []error
-	// Notes say what a file has that no rule is made of, and what was taken for granted. They are in lower case.
+	// Notes describe parts of a file that no rule uses, and assumptions that were made. They are in lower case.
 	Notes []string
-	// Given is what the file says of what exists.
+	// Given lists the objects that the file declares to exist.
 	Given Given
 }
 
-// File adds the objectives of a file to a set. A file has one or more YAML
-// documents; the format of each one follows from what it says of itself: version
-// (sloth) or apiVersion. ManagedOperators and EndpointProbes in it only tell what exists. Operators are in the given
-// namespace, unless an OperatorSLO has one, or a service is written as NAMESPACE/NAME.
+// File adds the objectives of a file to a set. A file has one or more YAML documents; the format
+// of each document follows from its field version (sloth) or apiVersion. ManagedOperators and
+// EndpointProbes only declare which objects exist. Operators are in the given namespace, unless
+// an OperatorSLO has a namespace, or a service is written as NAMESPACE/NAME.
 //
-// An SLO that cannot be read is left out and does not affect the others: the report
-// has an error for each of them. The other error is about the whole
-// file, from which nothing is added then.
+// An SLO that cannot be read is left out and does not affect the others: the report has an error for each
+// such SLO. The second result is an error about the whole file; then nothing is added from the file.
 func File(all *slo.Set, namespace string, text []byte) (Report, error) {
-	documents, err := split(text)
+	documents, err := splitDocuments(text)
 	if err != nil {
 		return Report{}, err
 	}
 	into := &set{Set: all, namespace: namespace}
-	var openSLOs []document // they refer to each other
+	var openSLOs []document // they can refer to each other
 	for _, doc := range documents {
 		if doc.format == formatOpenSLO {
 			openSLOs = append(openSLOs, doc)
@@ -91,7 +89,7 @@ func File(all *slo.Set, namespace string, text []byte) (Report, error) {
 	return into.report, nil
 }
 
-// format is what a document is.
+// format is the format of a document.
 type format int
 
 const (
@@ -103,16 +101,16 @@ const (
 	formatProbe
 )
 
-// document is one of those in a file.
+// document is one document of a file.
 type document struct {
 	format format
-	// name is what it calls itself: metadata.name, or sloth's service. kind is that of an object.
+	// name is metadata.name, or sloth's service. kind is the kind of an object.
 	name, kind string
 	text       []byte
 }
 
-// split returns the documents of a file, and those in its lists.
-func split(text []byte) ([]document, error) {
+// splitDocuments returns the documents of a file, with the items of lists as separate documents.
+func splitDocuments(text []byte) ([]document, error) {
 	var out []document
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	line := 1
@@ -137,7 +135,8 @@ func split(text []byte) ([]document, error) {
 	return out, nil
 }
 
-// identify returns a document, which begins on a line of its file, with its format; of a list, what is in it.
+// identify returns a document with its format, or the items of a list.
+// line is the line of the file on which the document begins, for messages.
 func identify(text []byte, line int) ([]document, error) {
 	var head struct {
 		Version    string            `json:"version"`
@@ -153,8 +152,8 @@ func identify(text []byte, line int) ([]document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	of := func(f format, name string) ([]document, error) {
-		return []document{{f, name, head.Kind, text}}, nil
+	newDocument := func(f format, name string) ([]document, error) {
+		return []document{{format: f, name: name, kind: head.Kind, text: text}}, nil
 	}
 	switch api := v1alpha1.SchemeGroupVersion.String(); {
 	case isBlank(text):
@@ -170,24 +169,24 @@ func identify(text []byte, line int) ([]document, error) {
 		}
 		return out, nil
 	case head.APIVersion == api && head.Kind == kindSLO:
-		return of(formatOperatorSLO, head.Metadata.Name)
+		return newDocument(formatOperatorSLO, head.Metadata.Name)
 	case head.APIVersion == api && head.Kind == kindOperator:
-		return of(formatOperator, head.Metadata.Name)
+		return newDocument(formatOperator, head.Metadata.Name)
 	case head.APIVersion == api && head.Kind == kindProbe:
-		return of(formatProbe, head.Metadata.Name)
+		return newDocument(formatProbe, head.Metadata.Name)
 	case head.APIVersion == slothv1.SchemeGroupVersion.String() && head.Kind == kindServiceLevel:
-		return of(formatServiceLevel, head.Metadata.Name)
+		return newDocument(formatServiceLevel, head.Metadata.Name)
 	case head.APIVersion == "openslo/v1":
-		return of(formatOpenSLO, head.Metadata.Name)
+		return newDocument(formatOpenSLO, head.Metadata.Name)
 	case head.Version == "prometheus/v1":
-		return of(formatSloth, head.Service)
+		return newDocument(formatSloth, head.Service)
 	}
 	return nil, fmt.Errorf("%w: a document with apiVersion %q and kind %q; supported are %s of %s, %s of %s, "+
 		"openslo/v1, and version: prometheus/v1 (sloth)", ErrFormat, head.APIVersion, head.Kind, kindSLO,
 		v1alpha1.SchemeGroupVersion, kindServiceLevel, slothv1.SchemeGroupVersion)
 }
 
-// isBlank tells whether a document has nothing but comments.
+// isBlank reports whether a document contains nothing but comments.
 func isBlank(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
@@ -198,42 +197,42 @@ func isBlank(text []byte) bool {
 	return true
 }
 
-// refuse notes an error about what it names.
+// refuse adds an error, if it is not nil, to the report. name is the name of the object.
 func (s *set) refuse(name string, err error) {
 	if err != nil {
 		s.report.Refused = append(s.report.Refused, fmt.Errorf("%s: %w", name, err))
 	}
 }
 
-// note says something about what it names.
+// note adds a note about an object to the report.
 func (s *set) note(name, text string) { s.report.Notes = append(s.report.Notes, name+": "+text) }
 
-// unused collects what a file says of something and no rule is made of.
+// unused collects the settings of an object that no rule uses.
 type unused []string
 
-// add takes a field if it is set.
+// add adds a field if it is set.
 func (u *unused) add(field string, isSet bool) {
 	if isSet {
 		*u = append(*u, field)
 	}
 }
 
-// addNames takes a field with the names in it that are not used.
+// addNames adds a field with its unused names, if there are any.
 func (u *unused) addNames(field string, names []string) {
 	if len(names) > 0 {
 		*u = append(*u, fmt.Sprintf("%s (%s)", field, strings.Join(names, ", ")))
 	}
 }
 
-// noteUnused says what is not used of what it names.
+// noteUnused adds a note with the unused settings of an object, if there are any.
 func (s *set) noteUnused(name string, u unused) {
 	if len(u) > 0 {
 		s.note(name, "not used: "+strings.Join(u, ", "))
 	}
 }
 
-// add gives the operator of a service an SLI of its own, with the objective.
-func (s *set) add(service string, o slo.Objective, sli slo.OwnSLI) error {
+// addOwnSLI adds an own SLI with its objective to the operator of a service.
+func (s *set) addOwnSLI(service string, o slo.Objective, sli slo.OwnSLI) error {
 	id := types.NamespacedName{Namespace: s.namespace, Name: service}
 	if namespace, name, ok := strings.Cut(service, "/"); ok {
 		id = types.NamespacedName{Namespace: namespace, Name: name}
@@ -242,18 +241,18 @@ func (s *set) add(service string, o slo.Objective, sli slo.OwnSLI) error {
 		Own: []slo.OwnSLI{sli}})
 }
 
-// merge adds to an operator what another document says of it. If no rules can be
-// made of both together, the operator stays as it was.
+// merge adds the data of another document to an operator. If the result
+// is invalid, it returns an error and does not change the operator.
 func (s *set) merge(op slo.Operator) error {
 	merged := op
 	i := slices.IndexFunc(s.Operators, func(o slo.Operator) bool { return o.ID() == op.ID() })
 	if i >= 0 {
-		before := s.Operators[i]
-		merged.Team = cmp.Or(op.Team, before.Team)
-		merged.Criticality = cmp.Or(op.Criticality, before.Criticality)
-		merged.Objectives = slices.Concat(before.Objectives, op.Objectives)
-		merged.Own = slices.Concat(before.Own, op.Own)
-		merged.Without = slices.Concat(before.Without, op.Without)
+		existing := s.Operators[i]
+		merged.Team = cmp.Or(op.Team, existing.Team)
+		merged.Criticality = cmp.Or(op.Criticality, existing.Criticality)
+		merged.Objectives = slices.Concat(existing.Objectives, op.Objectives)
+		merged.Own = slices.Concat(existing.Own, op.Own)
+		merged.Without = slices.Concat(existing.Without, op.Without)
 	}
 	if err := (slo.Set{Operators: []slo.Operator{merged}}).Check(); err != nil {
 		return err
@@ -266,4 +265,4 @@ func (s *set) merge(op slo.Operator) error {
 	return nil
 }
 
-func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+func formatDecimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 const slothText = `version: prometheus/v1
@@ -102,7 +102,7 @@ func edit(t *testing.T, text, from, to string) string {
 	return out
 }
 
-// TestOwnSLIs reads the ways in which formats can say what is bad, and how it is counted.
+// TestOwnSLIs reads the ways in which formats can define bad requests, and how they are counted.
 func TestOwnSLIs(t *testing.T) {
 	const errors5m = `rate(http_requests_total{code=~"5.."}[5m])`
 	raw := `version: prometheus/v1
@@ -301,7 +301,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestUnits reads queries of requests in any unit that they say, and refuses others.
+// TestUnits reads queries of requests in any known unit, and refuses other queries.
 func TestUnits(t *testing.T) {
 	for query, want := range map[string]string{
 		"sum(rate(x[5m]))":                                   "sum(rate(x[5m]))",
@@ -337,7 +337,7 @@ func TestUnits(t *testing.T) {
 		"vector(1)":                                          "",
 		"histogram_quantile(0.9, sum by (le) (rate(x[5m])))": "",
 	} {
-		got, err := perSecond("all requests", query, "")
+		got, err := readRequestQuery("all requests", query, "")
 		if got.text != want || (err != nil) != (want == "") || err != nil && !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s: %q, %v, want %q", query, got.text, err, want)
 		}
@@ -345,13 +345,13 @@ func TestUnits(t *testing.T) {
 	for query, want := range map[string]string{"rate(x[5m])": "",
 		"increase(x[1h])": "all requests are divided by 3600 to be requests per second, as the query says",
 		"job:x:rate5m":    "all requests are taken for requests per second, as the names of recording rules say"} {
-		if got, err := perSecond("all requests", query, ""); got.note != want || err != nil {
+		if got, err := readRequestQuery("all requests", query, ""); got.note != want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", query, got.note, err, want)
 		}
 	}
 }
 
-// TestGivenUnits reads queries whose unit the file says beside them.
+// TestGivenUnits reads queries whose unit is given separately in the file.
 func TestGivenUnits(t *testing.T) {
 	plain := strings.NewReplacer("rate(", "(", "[{{.window}}]", "", "[{{ .window }}]", "").Replace(slothText)
 	of := func(text string) string {
@@ -431,7 +431,7 @@ metadata: {name: nothing}
 	}
 }
 
-// TestUnused lists what a file says and no rule is made of.
+// TestUnused checks the notes about settings that no rule uses.
 func TestUnused(t *testing.T) {
 	sloth := edit(t, edit(t, slothText, "objective: 99.95", "objective: 99.95\n  description: d\n  labels: "+
 		"{bellwether_min_requests: '5', kind: x}"), "{name: X}", "{name: X, labels: {a: b}, annotations: {c: d}, "+
@@ -506,7 +506,7 @@ slos:
   alerting: {name: X}
 `
 
-// namesOf are the names of what was refused: errors begin with them.
+// namesOf returns the names of refused objects, with which the errors begin.
 func namesOf(refused []error) []string {
 	var names []string
 	for _, err := range refused {

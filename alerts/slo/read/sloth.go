@@ -15,49 +15,50 @@ import (
 	prometheusv1 "github.com/slok/sloth/pkg/prometheus/api/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
 // kindServiceLevel is the kind of sloth's objects in Kubernetes.
 const kindServiceLevel = "PrometheusServiceLevel"
 
-// slothSLO is what is read of an SLO of sloth, in either of its formats. Its
-// alerts are replaced by Bellwether's; of its alerting only what is switched off is
-// read.
+// slothSLO is the used part of an SLO of sloth, in either of its formats. Bellwether
+// replaces its alerts, so of its alerting only the disabled alerts are read.
 type slothSLO struct {
 	name      string
 	objective float64
 	labels    map[string]string
-	// bad and total are the queries of sli.events, and ratio that of sli.raw.
+	// bad and total are the queries of sli.events, and ratio is the query of sli.raw.
 	bad, total, ratio string
 	plugins           []string
 	noPage, noTicket  bool
-	// unused is what it says and no rule is made of.
+	// unused are the settings that no rule uses.
 	unused unused
 }
 
-// slothAlert is what an SLO says of its pages or of its tickets.
+// slothAlert contains the settings of an SLO for its pages or for its tickets.
 type slothAlert struct{ labels, annotations map[string]string }
 
-// setUnused collects what an SLO says of its alerts beside whether there are any, and the plugins that are dropped.
-func (one *slothSLO) setUnused(description, name string, all, page, ticket slothAlert) {
-	labels := maps.Clone(one.labels)
+// setUnused collects the alert settings of an SLO that are ignored, all
+// except whether alerts are disabled, and the plugins that are dropped.
+func (s *slothSLO) setUnused(description, name string, all, page, ticket slothAlert) {
+	labels := maps.Clone(s.labels)
 	delete(labels, labelMinRequests)
 	delete(labels, labelUnit)
-	u := &one.unused
+	u := &s.unused
 	u.add("description", description != "")
 	u.addNames("labels", slices.Sorted(maps.Keys(labels)))
 	u.add("alerting.name", name != "")
 	for _, alert := range []struct {
 		field string
-		of    slothAlert
+		texts slothAlert
 	}{{"alerting", all}, {"page_alert", page}, {"ticket_alert", ticket}} {
-		u.addNames(alert.field+".labels", slices.Sorted(maps.Keys(alert.of.labels)))
-		u.addNames(alert.field+".annotations", slices.Sorted(maps.Keys(alert.of.annotations)))
+		u.addNames(alert.field+".labels", slices.Sorted(maps.Keys(alert.texts.labels)))
+		u.addNames(alert.field+".annotations", slices.Sorted(maps.Keys(alert.texts.annotations)))
 	}
-	u.addNames("plugins", one.plugins)
+	u.addNames("plugins", s.plugins)
 }
 
+// readSloth adds the SLOs of a file in sloth's own format to the set.
 func readSloth(into *set, text []byte) error {
 	var file prometheusv1.Spec
 	if err := untrusted.UnmarshalStrict(text, &file); err != nil {
@@ -83,6 +84,7 @@ func readSloth(into *set, text []byte) error {
 	return into.addSloth(file.Service, file.Labels, slos)
 }
 
+// readServiceLevel adds the SLOs of a PrometheusServiceLevel to the set.
 func readServiceLevel(into *set, text []byte) error {
 	var object slothv1.PrometheusServiceLevel
 	if err := untrusted.UnmarshalStrict(text, &object); err != nil {
@@ -113,7 +115,7 @@ func readServiceLevel(into *set, text []byte) error {
 	return into.addSloth(object.Spec.Service, object.Spec.Labels, slos)
 }
 
-// addSloth adds the SLOs of a service. Those that cannot be read are refused.
+// addSloth adds the SLOs of a service. It refuses SLOs that cannot be read.
 func (s *set) addSloth(service string, labels map[string]string, slos []slothSLO) error {
 	if service == "" {
 		return fmt.Errorf("%w: it has no service", ErrFormat)
@@ -124,93 +126,94 @@ func (s *set) addSloth(service string, labels map[string]string, slos []slothSLO
 	var u unused
 	u.addNames("labels", slices.Sorted(maps.Keys(labels)))
 	s.noteUnused("service "+service, u)
-	for _, one := range slos {
-		s.refuse("slo "+one.name, s.addSlothSLO(service, one))
-		s.noteUnused("slo "+one.name, one.unused)
+	for _, entry := range slos {
+		s.refuse("slo "+entry.name, s.addSlothSLO(service, entry))
+		s.noteUnused("slo "+entry.name, entry.unused)
 	}
 	return nil
 }
 
-func (s *set) addSlothSLO(service string, one slothSLO) error {
-	target, err := slo.ParseTarget(decimal(one.objective))
+// addSlothSLO adds one SLO of a service. It returns an error if the SLO cannot be read.
+func (s *set) addSlothSLO(service string, entry slothSLO) error {
+	target, err := slo.ParseTarget(formatDecimal(entry.objective))
 	if err != nil {
 		return err
 	}
-	for _, id := range one.plugins {
+	for _, id := range entry.plugins {
 		if !canDropPlugin(id) {
 			return fmt.Errorf("%w: the SLO plugin %q; remove it if the SLO is right without it", ErrUnsupported, id)
 		}
 	}
-	sli, notes, err := one.sli()
+	sli, notes, err := entry.readSLI()
 	if err != nil {
 		return err
 	}
 	for _, note := range notes {
-		s.note("slo "+one.name, note)
+		s.note("slo "+entry.name, note)
 	}
-	if sli.MinRequests, err = minRequests(one.labels[labelMinRequests], one.ratio != ""); err != nil {
+	if sli.MinRequests, err = parseMinRequests(entry.labels[labelMinRequests], entry.ratio != ""); err != nil {
 		return fmt.Errorf("label %s: %w", labelMinRequests, err)
 	}
-	return s.add(service, slo.Objective{SLI: one.name, Target: target, Alerts: one.alerts()}, sli)
+	return s.addOwnSLI(service, slo.Objective{SLI: entry.name, Target: target, Alerts: entry.readAlerting()}, sli)
 }
 
-// Labels of an SLO of sloth: labelMinRequests has OwnSLI.MinRequests, and labelUnit the unit of the queries of
-// requests, where they do not say it.
+// Labels of an SLO of sloth: labelMinRequests has OwnSLI.MinRequests, and labelUnit
+// the unit of the queries of requests, if the queries do not show their unit.
 const (
 	labelMinRequests = "bellwether_min_requests"
 	labelUnit        = "bellwether_unit"
 )
 
-// alerts are those that are not switched off.
-func (one slothSLO) alerts() slo.Alerting {
+// readAlerting returns the alerts that are not disabled; empty, which means all, if none is disabled.
+func (s slothSLO) readAlerting() slo.Alerting {
 	switch {
-	case one.noPage && one.noTicket:
+	case s.noPage && s.noTicket:
 		return slo.AlertsNone
-	case one.noPage:
+	case s.noPage:
 		return slo.AlertsTickets
-	case one.noTicket:
+	case s.noTicket:
 		return slo.AlertsPages
 	}
 	return ""
 }
 
-// sli reads the queries. The notes say how they were understood.
-func (one slothSLO) sli() (sli slo.OwnSLI, notes []string, err error) {
+// readSLI reads the SLI from the queries. The notes explain how the queries were interpreted.
+func (s slothSLO) readSLI() (sli slo.OwnSLI, notes []string, err error) {
 	var queries [3]string
-	for i, query := range []string{one.bad, one.total, one.ratio} {
+	for i, query := range []string{s.bad, s.total, s.ratio} {
 		if queries[i], err = fillWindow(query); err != nil {
 			return sli, nil, err
 		}
 	}
 	bad, total, ratio := queries[0], queries[1], queries[2]
-	given := one.labels[labelUnit]
+	givenUnit := s.labels[labelUnit]
 	switch {
 	case ratio != "" && bad == "" && total == "":
-		if given != "" {
+		if givenUnit != "" {
 			return sli, nil, fmt.Errorf("label %s: %w: a ratio has no unit", labelUnit, ErrUnsupported)
 		}
-		sli, err = ofRatio(one.name, ratio)
+		sli, err = newRatioSLI(s.name, ratio)
 		return sli, nil, err
 	case ratio == "" && bad != "" && total != "":
-		badQuery, badErr := perSecond("bad requests", bad, given)
-		totalQuery, totalErr := perSecond("all requests", total, given)
+		badQuery, badErr := readRequestQuery("bad requests", bad, givenUnit)
+		totalQuery, totalErr := readRequestQuery("all requests", total, givenUnit)
 		if err := errors.Join(badErr, totalErr); err != nil {
 			return sli, nil, err
 		}
-		sli, notes = ofRequests(one.name, badQuery, totalQuery)
+		sli, notes = newRequestSLI(s.name, badQuery, totalQuery)
 		return sli, notes, nil
 	}
 	return sli, nil, fmt.Errorf("%w: only sli.events or sli.raw can be read, one of them", ErrUnsupported)
 }
 
-// canDropPlugin tells whether an SLO means the same without a plugin of sloth: the
-// core ones validate, write the rules that Bellwether's take the place of, or print.
+// canDropPlugin reports whether an SLO has the same meaning without a plugin of sloth:
+// the core plugins validate, write the rules that Bellwether's rules replace, or print.
 func canDropPlugin(id string) bool { return strings.HasPrefix(id, "sloth.dev/core/") }
 
-// window is the one variable of sloth's templates, which are Go's: spaces in the braces do not matter.
+// window is the only variable of sloth's templates. They are Go templates, so spaces in the braces do not matter.
 var window = regexp.MustCompile(`\{\{-?\s*\.window\s*-?\}\}`)
 
-// fillWindow replaces the variable.
+// fillWindow replaces the variable by slo.Lookback. It returns an error if another template remains.
 func fillWindow(query string) (string, error) {
 	query = window.ReplaceAllString(query, slo.Lookback)
 	if strings.Contains(query, "{{") {

@@ -1,10 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenario compares rule sets by what they page for in failures of a whole
-// fleet. Each scenario says what happens and which failures a person has to be
-// paged for. It is written as a test for promtool, which evaluates the rules; the
-// pages that promtool reports are then compared with the failures.
+// Package scenario compares the pages of rule sets in failures of a whole fleet. Each scenario
+// defines what happens and which failures need a page. It is written as a test for promtool,
+// which evaluates the rules; the pages in promtool's output are then compared with the failures.
 //
-// The package runs nothing: its callers run promtool.
+// The package runs no programs: its callers run promtool.
 package scenario

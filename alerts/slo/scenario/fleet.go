@@ -13,7 +13,8 @@ import (
 // Span is a range of minutes, From inclusive, To exclusive.
 type Span struct{ From, To int }
 
-func contains(spans []Span, minute int) bool {
+// hasMinute reports whether a minute is in any of the spans.
+func hasMinute(spans []Span, minute int) bool {
 	for _, s := range spans {
 		if minute >= s.From && minute < s.To {
 			return true
@@ -22,8 +23,8 @@ func contains(spans []Span, minute int) bool {
 	return false
 }
 
-// every returns spans of one minute in every period of minutes.
-func every(period int, within Span) []Span {
+// repeatMinutes returns a span of one minute at the start of every period of the given minutes.
+func repeatMinutes(period int, within Span) []Span {
 	var out []Span
 	for m := within.From; m < within.To; m += period {
 		out = append(out, Span{m, m + 1})
@@ -44,21 +45,21 @@ type change struct {
 	version string
 }
 
-// install is an operator on a cluster, with what happens to it.
+// install is an operator on a cluster, with the events that happen to it.
 type install struct {
 	cluster, operator string
-	// versions that are installed, the first one from minute 0. Default: 1.0.0.
+	// versions are the installed versions, the first one from minute 0. Default: 1.0.0.
 	versions []change
 	// bad are the minutes in which an SLI is bad.
 	bad map[string][]Span
-	// dark are the minutes in which nothing of the cluster is scraped.
-	dark []Span
-	// onlyCSV leaves out the series of other SLIs. Fewer series are played faster.
+	// unscraped are the minutes in which nothing of the cluster is scraped.
+	unscraped []Span
+	// onlyCSV omits the series of other SLIs, because promtool evaluates fewer series faster.
 	onlyCSV bool
 }
 
-// version is what is installed in a minute.
-func (in install) version(minute int) string {
+// findVersion returns the version that is installed in a minute.
+func (in install) findVersion(minute int) string {
 	out := in.versions[0].version
 	for _, c := range in.versions {
 		if c.from <= minute {
@@ -68,113 +69,117 @@ func (in install) version(minute int) string {
 	return out
 }
 
-func (in install) labels() string {
+// formatLabels returns the labels that identify the install in its series.
+func (in install) formatLabels() string {
 	return fmt.Sprintf("%s=%q,%s=\"fleet\",%s=%q", series.Cluster, in.cluster, series.OperatorNamespace,
 		series.Operator, in.operator)
 }
 
-// series are those that the agent of an install exports.
-func (in install) series(minutes int) []input {
+// listSeries returns the series that the agent of an install exports.
+func (in install) listSeries(minutes int) []input {
 	if len(in.versions) == 0 {
 		in.versions = []change{{0, "1.0.0"}}
 	}
 	var out []input
 	for _, c := range in.versions {
-		labels := in.labels() + fmt.Sprintf(",%s=%q,%s=\"v%s\",%s=%q,%s=\"of %s\"", series.Namespace, in.operator,
+		labels := in.formatLabels() + fmt.Sprintf(",%s=%q,%s=\"v%s\",%s=%q,%s=\"of %s\"", series.Namespace, in.operator,
 			series.CSV, c.version, series.Version, c.version, series.Release, c.version)
 		out = append(out, input{series.OperatorInfo + "{" + labels + "}", slo.Samples(minutes, func(m int) string {
-			if contains(in.dark, m) || in.version(m) != c.version {
+			if hasMinute(in.unscraped, m) || in.findVersion(m) != c.version {
 				return ""
 			}
 			return "1"
 		})})
 	}
-	gauge := func(metric, sli, good, bad, further string) {
-		out = append(out, input{metric + "{" + in.labels() + further + "}", slo.Samples(minutes, func(m int) string {
-			switch {
-			case contains(in.dark, m):
-				return ""
-			case contains(in.bad[sli], m):
-				return bad
-			}
-			return good
-		})})
+	addGauge := func(metric, sli, good, bad, further string) {
+		out = append(out, input{metric + "{" + in.formatLabels() + further + "}",
+			slo.Samples(minutes, func(m int) string {
+				switch {
+				case hasMinute(in.unscraped, m):
+					return ""
+				case hasMinute(in.bad[sli], m):
+					return bad
+				}
+				return good
+			})})
 	}
-	gauge(series.OperatorCSVSucceeded, csv, "1", "0", "")
+	addGauge(series.OperatorCSVSucceeded, csv, "1", "0", "")
 	if in.onlyCSV {
 		return out
 	}
-	gauge(series.OperatorCatalogReady, catalog, "1", "0", "")
+	addGauge(series.OperatorCatalogReady, catalog, "1", "0", "")
 	deployment := fmt.Sprintf(",%s=\"d\"", series.Deployment)
-	gauge(series.OperatorReplicasDesired, "", "3", "3", deployment)
-	gauge(series.OperatorReplicasAvailable, available, "3", "0", deployment)
+	addGauge(series.OperatorReplicasDesired, "", "3", "3", deployment)
+	addGauge(series.OperatorReplicasAvailable, available, "3", "0", deployment)
 	return out
 }
 
-// fleet is a number of installs with a hub that lists them.
+// fleet contains installs and a hub that lists them.
 type fleet struct {
 	installs []install
-	// hubDark are the minutes in which nothing of the hub is scraped.
-	hubDark []Span
+	// hubUnscraped are the minutes in which nothing of the hub is scraped.
+	hubUnscraped []Span
 }
 
-// series are those of all agents and of the hub.
-func (f fleet) series(minutes int) []input {
-	known := slo.Samples(minutes, func(m int) string {
-		if contains(f.hubDark, m) {
+// listSeries returns the series of all agents and of the hub.
+func (f fleet) listSeries(minutes int) []input {
+	scraped := slo.Samples(minutes, func(m int) string {
+		if hasMinute(f.hubUnscraped, m) {
 			return ""
 		}
 		return "1"
 	})
-	out := []input{{series.FleetClusters + `{state="online"}`, known}}
-	seen := map[string]bool{}
+	out := []input{{series.FleetClusters + `{state="online"}`, scraped}}
+	added := map[string]bool{}
 	for _, in := range f.installs {
-		if !seen[in.cluster] {
-			seen[in.cluster] = true
-			out = append(out, input{fmt.Sprintf("%s{%s=%q}", series.ClusterOnline, series.Cluster, in.cluster), known})
+		if !added[in.cluster] {
+			added[in.cluster] = true
+			name := fmt.Sprintf("%s{%s=%q}", series.ClusterOnline, series.Cluster, in.cluster)
+			out = append(out, input{name, scraped})
 		}
-		out = append(out, input{series.OperatorExpected + "{" + in.labels() + `,pod="hub"}`, known})
-		out = append(out, in.series(minutes)...)
+		out = append(out, input{series.OperatorExpected + "{" + in.formatLabels() + `,pod="hub"}`, scraped})
+		out = append(out, in.listSeries(minutes)...)
 	}
 	return out
 }
 
-// apart returns a fleet for each install to which something happens, and one for
-// all others, which are alike.
-func (f fleet) apart() []fleet {
+// splitFleet returns one fleet for each install with events, and one fleet for
+// an install without events, which represents all installs without events.
+func (f fleet) splitFleet() []fleet {
 	var out []fleet
-	healthy := false
+	hasHealthy := false
 	for _, in := range f.installs {
-		if len(in.bad)+len(in.dark) == 0 {
-			if healthy {
+		if len(in.bad)+len(in.unscraped) == 0 {
+			if hasHealthy {
 				continue
 			}
-			healthy = true
+			hasHealthy = true
 		}
-		out = append(out, fleet{[]install{in}, f.hubDark})
+		out = append(out, fleet{[]install{in}, f.hubUnscraped})
 	}
 	return out
 }
 
-// onClusters returns installs of the operator echo on clusters c0, c1 and so on.
-func onClusters(n int, each func(i int, in *install)) []install {
+// newInstalls returns installs of the operator echo on clusters
+// c0, c1 and so on, after edit has changed each of them.
+func newInstalls(n int, edit func(i int, in *install)) []install {
 	out := make([]install, n)
 	for i := range out {
 		out[i] = install{cluster: fmt.Sprintf("c%d", i), operator: "echo"}
-		each(i, &out[i])
+		edit(i, &out[i])
 	}
 	return out
 }
 
-// onAll returns installs of several operators on each of several clusters, of which
-// the first ones are bad for a while.
-func onAll(clusters, operators, broken int, when Span) []install {
+// newInstallsOnAll returns installs of several operators on each of
+// several clusters. The first `broken` clusters are bad in the given span.
+func newInstallsOnAll(clusters, operators, broken int, outage Span) []install {
 	var out []install
 	for c := range clusters {
 		for o := range operators {
 			in := install{cluster: fmt.Sprintf("c%d", c), operator: fmt.Sprintf("operator-%d", o), onlyCSV: true}
 			if c < broken {
-				in.bad = failing(csv, when)
+				in.bad = failSLI(csv, outage)
 			}
 			out = append(out, in)
 		}
@@ -182,5 +187,5 @@ func onAll(clusters, operators, broken int, when Span) []install {
 	return out
 }
 
-// failing is an SLI that is bad in some minutes.
-func failing(sli string, spans ...Span) map[string][]Span { return map[string][]Span{sli: spans} }
+// failSLI returns the bad minutes of one SLI.
+func failSLI(sli string, spans ...Span) map[string][]Span { return map[string][]Span{sli: spans} }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What promtool reads.
+// Types of promtool's test files.
 type (
 	testFile struct {
 		RuleFiles          []string   `json:"rule_files"`
@@ -40,33 +40,33 @@ type (
 
 // Rules is a rule set in a file.
 type Rules struct {
-	// Name is what people call it.
+	// Name is the name of the rule set for readers.
 	Name string
-	// File is its path, and Order the names of its groups in the order in which they
-	// are evaluated. Empty: any order.
+	// File is the path of the file, Text its content, and Order the names
+	// of its groups in the order of their evaluation. Empty: any order.
 	File  string
+	Text  []byte
 	Order []string
-	// Page is a label matcher of PromQL that selects alerts that page, as in
-	// severity="page".
+	// Page is a label matcher of PromQL that selects alerts that page, as in severity="page".
 	Page string
-	// Apart says that the rules do not compare operators or clusters with each other.
-	// Each operator on each cluster is then played alone, and of those to which nothing
-	// happens only one: promtool gives a query no more than 10,000 samples.
+	// Apart means that the rules do not compare operators or clusters with each other.
+	// Each operator on each cluster is then simulated separately, and only one of the
+	// operators without events is simulated: promtool gives a query at most 10,000 samples.
 	Apart bool
 }
 
-// Test writes a test for promtool that plays a scenario. The test expects that
-// nothing pages: what pages is in promtool's output, which Pages reads.
+// Test returns a test for promtool that simulates a scenario. The test expects
+// no pages, so promtool's output lists all pages, and Pages reads them.
 func (s Scenario) Test(rules Rules) ([]byte, error) {
 	fleets := []fleet{s.fleet}
 	if rules.Apart {
-		fleets = s.fleet.apart()
+		fleets = s.fleet.splitFleet()
 	}
 	var cases []testCase
 	for _, f := range fleets {
-		c := testCase{Name: s.Name, Series: f.series(s.Minutes)}
+		c := testCase{Name: s.Name, Series: f.listSeries(s.Minutes)}
 		for m := range s.Minutes {
-			c.Exprs = append(c.Exprs, testExpr{Expr: firing(rules.Page), At: fmt.Sprintf("%dm", m)})
+			c.Exprs = append(c.Exprs, testExpr{Expr: buildFiringQuery(rules.Page), At: fmt.Sprintf("%dm", m)})
 		}
 		cases = append(cases, c)
 	}
@@ -78,29 +78,30 @@ func (s Scenario) Test(rules Rules) ([]byte, error) {
 	return text, nil
 }
 
-func firing(page string) string { return `ALERTS{alertstate="firing",` + page + `}` }
+// buildFiringQuery returns a query for the firing alerts that page.
+func buildFiringQuery(page string) string { return `ALERTS{alertstate="firing",` + page + `}` }
 
 // Page is an alert that was sent to a person.
 type Page struct {
 	Labels map[string]string
-	// When it fired.
+	// When is the time in which it fired.
 	When Span
 }
 
-// ErrOutput says that the output of promtool was not understood.
+// ErrOutput is wrapped by errors about unknown output of promtool.
 var ErrOutput = errors.New("unexpected output of promtool")
 
 var (
-	// unexpected is how promtool reports the result of an expression.
-	unexpected = regexp.MustCompile(`(?m)^ *expr: "(?:\\.|[^"\\])*", time: ([0-9hms]+),\n +exp: nil\n +got: (.*)$`)
-	sample     = regexp.MustCompile(`((?:ALERTS)?\{(?:"(?:\\.|[^"\\])*"|[^"}])*\}) 1E\+00(?:, |$)`)
-	failed     = regexp.MustCompile(`(?m)^ *expr: `)
+	// reportedExpr matches promtool's report about the result of an expression.
+	reportedExpr = regexp.MustCompile(`(?m)^ *expr: "(?:\\.|[^"\\])*", time: ([0-9hms]+),\n +exp: nil\n +got: (.*)$`)
+	sample       = regexp.MustCompile(`((?:ALERTS)?\{(?:"(?:\\.|[^"\\])*"|[^"}])*\}) 1E\+00(?:, |$)`)
+	failed       = regexp.MustCompile(`(?m)^ *expr: `)
 )
 
-// Pages reads the pages of a scenario from the output of promtool, in the order in
-// which they began.
+// Pages reads the pages of a scenario from the output of promtool, sorted by their start.
+// An alert that fires in consecutive minutes with the same labels is one page.
 func (s Scenario) Pages(output []byte) ([]Page, error) {
-	minutes := unexpected.FindAllSubmatch(output, -1)
+	minutes := reportedExpr.FindAllSubmatch(output, -1)
 	if len(minutes) != len(failed.FindAll(output, -1)) {
 		return nil, fmt.Errorf("%w: %.500s", ErrOutput, output)
 	}
@@ -118,7 +119,7 @@ func (s Scenario) Pages(output []byte) ([]Page, error) {
 				page.When.To++
 				continue
 			}
-			labels, err := labelsOf(text)
+			labels, err := parseLabels(text)
 			if err != nil {
 				return nil, err
 			}
@@ -134,7 +135,8 @@ func (s Scenario) Pages(output []byte) ([]Page, error) {
 	return out, nil
 }
 
-func labelsOf(metric string) (map[string]string, error) {
+// parseLabels parses the labels of an alert in the output of promtool.
+func parseLabels(metric string) (map[string]string, error) {
 	labels, err := parser.NewParser(parser.Options{}).ParseMetric(metric)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q: %w", ErrOutput, metric, err)

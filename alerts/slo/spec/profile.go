@@ -21,10 +21,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Profile decodes what a bundle says of how its operator is to be watched: the
-// value of its property bellwether.dev/slo. It is the spec of an OperatorSLO
-// without what only a fleet knows: operator, profile, team, criticality,
-// runbookURL, alertLabels and alertAnnotations. The defaults of an OperatorSLO are filled in.
+// Profile decodes the profile of an operator in its bundle: the value of the property bellwether.dev/slo. It
+// is the spec of an OperatorSLO without the fields that depend on the fleet: operator, profile, team,
+// criticality, runbookURL, alertLabels and alertAnnotations. Profile fills in the defaults of an OperatorSLO.
 func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	var out v1alpha1.OperatorSLOSpec
 	strict, err := kjson.UnmarshalStrict(value, &out)
@@ -41,29 +40,31 @@ func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	for i := range out.Services {
 		s := &out.Services[i]
 		s.Scheme = cmp.Or(s.Scheme, v1alpha1.ProbeHTTP)
-		s.Interval, s.Timeout = defaulted(s.Interval, 30*time.Second), defaulted(s.Timeout, 5*time.Second)
-		if err := service(*s); err != nil {
+		s.Interval, s.Timeout = applyDefault(s.Interval, 30*time.Second), applyDefault(s.Timeout, 5*time.Second)
+		if err := checkService(*s); err != nil {
 			errs = append(errs, fmt.Errorf("service %q: %w", s.Name, err))
 		}
 	}
 	if m := out.Monitor; m != nil {
-		m.Interval = defaulted(m.Interval, 30*time.Second)
-		errs = append(errs, monitor(m))
+		m.Interval = applyDefault(m.Interval, 30*time.Second)
+		errs = append(errs, checkMonitor(m))
 	}
 	return out, errors.Join(errs...)
 }
 
-// monitor refuses what the API server would refuse in an object.
-func monitor(m *v1alpha1.PodMetrics) error {
+// checkMonitor fills in the default scheme and returns an error
+// for values that the API server would refuse in an object.
+func checkMonitor(m *v1alpha1.PodMetrics) error {
 	m.Scheme = cmp.Or(m.Scheme, v1alpha1.ProbeHTTP)
 	isHTTPS := m.Scheme == v1alpha1.ProbeHTTPS
+	hasOnePort := (m.Port == "") != (m.PortNumber == 0)
+	hasInvalidName := m.Port != "" && len(validation.IsValidPortName(m.Port)) > 0
 	switch {
-	case (m.Port == "") == (m.PortNumber == 0), m.Port != "" && len(validation.IsValidPortName(m.Port)) > 0,
-		m.PortNumber < 0 || m.PortNumber > 65535:
+	case !hasOnePort || hasInvalidName || m.PortNumber < 0 || m.PortNumber > 65535:
 		return errors.New("monitor: set the name of a port, or its number, and not both")
-	case !within(m.Interval, 5*time.Second, time.Minute) || !path(m.Path):
+	case !isWithin(m.Interval, 5*time.Second, time.Minute) || !isPath(m.Path):
 		return errors.New("monitor: give it an interval from 5s to 1m, and a path that begins with /")
-	case !isHTTPS && m.Scheme != v1alpha1.ProbeHTTP, m.TLS != nil && !isHTTPS:
+	case !isHTTPS && (m.Scheme != v1alpha1.ProbeHTTP || m.TLS != nil):
 		return errors.New("monitor: scheme is http or https, and tls is for https only")
 	}
 	var errs []error
@@ -75,11 +76,13 @@ func monitor(m *v1alpha1.PodMetrics) error {
 	return errors.Join(errs...)
 }
 
-// service refuses what the API server would refuse in an object.
-func service(s v1alpha1.ProbedService) error {
+// checkService returns an error for values that the API server would refuse in an object.
+func checkService(s v1alpha1.ProbedService) error {
+	isWeb := s.Scheme == v1alpha1.ProbeHTTP || s.Scheme == v1alpha1.ProbeHTTPS
+	hasUnusedPath := s.Path != "" && !isWeb
 	switch {
 	case len(validation.IsDNS1035Label(s.Name)) > 0:
-		return errors.New("its name must be a Service's")
+		return errors.New("its name must be a valid name of a Service")
 	case s.Port < 1 || s.Port > 65535:
 		return fmt.Errorf("%d is no port", s.Port)
 	case !slices.Contains([]v1alpha1.ProbeScheme{v1alpha1.ProbeHTTP, v1alpha1.ProbeHTTPS, v1alpha1.ProbeTCP,
@@ -89,55 +92,58 @@ func service(s v1alpha1.ProbedService) error {
 		return errors.New("https needs tls: name the CA of the certificate, or set insecureSkipVerify")
 	case s.TLS != nil && s.Scheme != v1alpha1.ProbeHTTPS && s.Scheme != v1alpha1.ProbeGRPC:
 		return errors.New("tls is for https and grpc only")
-	case s.Path != "" && s.Scheme != v1alpha1.ProbeHTTP && s.Scheme != v1alpha1.ProbeHTTPS || !path(s.Path):
+	case hasUnusedPath || !isPath(s.Path):
 		return errors.New("path must begin with /, and is for http and https only")
-	case !within(s.Interval, 5*time.Second, time.Minute) ||
-		!within(s.Timeout, 100*time.Millisecond, min(30*time.Second, s.Interval.Duration)):
+	case !isWithin(s.Interval, 5*time.Second, time.Minute) ||
+		!isWithin(s.Timeout, 100*time.Millisecond, min(30*time.Second, s.Interval.Duration)):
 		return errors.New("interval must be from 5s to 1m, and timeout from 100ms to 30s and no longer than interval")
 	}
 	return nil
 }
 
-func path(p string) bool {
+// isPath reports whether the path is empty or valid.
+func isPath(p string) bool {
 	return p == "" || strings.HasPrefix(p, "/") && !strings.ContainsAny(p, " \t\n#")
 }
 
-func defaulted(d *metav1.Duration, to time.Duration) *metav1.Duration {
+func applyDefault(d *metav1.Duration, defaultValue time.Duration) *metav1.Duration {
 	if d != nil {
 		return d
 	}
-	return &metav1.Duration{Duration: to}
+	return &metav1.Duration{Duration: defaultValue}
 }
 
-func within(d *metav1.Duration, least, most time.Duration) bool {
-	return d.Duration >= least && d.Duration <= most
+// isWithin reports whether a duration is within the limits, inclusive.
+func isWithin(d *metav1.Duration, minimum, maximum time.Duration) bool {
+	return d.Duration >= minimum && d.Duration <= maximum
 }
 
-// Effective is a spec over the profile of a bundle, as Profile returns it: what
-// the spec names itself counts, and its without takes from the profile. That may
-// name a probe there, as in probe:NAME. A spec with the profile None is itself.
+// Effective returns a spec with missing values from the profile of a bundle, as Profile returns it.
+// Values in the spec itself take precedence, and its field without removes values from the profile;
+// it may name a probe, as in probe:NAME. A spec with the profile None is returned unchanged.
 func Effective(s, profile v1alpha1.OperatorSLOSpec) v1alpha1.OperatorSLOSpec {
 	if s.Profile == v1alpha1.ProfileNone {
 		return s
 	}
-	without := func(name string) bool { return slices.Contains(s.Without, name) }
-	own := func(o v1alpha1.OwnSLI) string { return o.Name }
-	service := func(o v1alpha1.ProbedService) string { return slo.Probe + o.Name }
-	objective := func(o v1alpha1.SLOObjective) string { return o.SLI }
+	isExcluded := func(name string) bool { return slices.Contains(s.Without, name) }
+	getOwnName := func(o v1alpha1.OwnSLI) string { return o.Name }
+	getServiceSLI := func(o v1alpha1.ProbedService) string { return slo.Probe + o.Name }
+	getObjectiveSLI := func(o v1alpha1.SLOObjective) string { return o.SLI }
 	out := *s.DeepCopy()
-	out.Objectives = over(out.Objectives, profile.Objectives, objective, without)
-	out.Own = over(out.Own, profile.Own, own, without)
-	out.Services = over(out.Services, profile.Services, service, without)
-	kind := func(l v1alpha1.CustomResourceLimit) string { return l.Kind }
-	out.CustomResources = over(out.CustomResources, profile.CustomResources, kind, func(string) bool { return false })
+	out.Objectives = mergeLists(out.Objectives, profile.Objectives, getObjectiveSLI, isExcluded)
+	out.Own = mergeLists(out.Own, profile.Own, getOwnName, isExcluded)
+	out.Services = mergeLists(out.Services, profile.Services, getServiceSLI, isExcluded)
+	getLimitKind := func(l v1alpha1.CustomResourceLimit) string { return l.Kind }
+	out.CustomResources = mergeLists(out.CustomResources, profile.CustomResources, getLimitKind,
+		func(string) bool { return false })
 	for _, sli := range profile.Without {
-		if !without(sli) && !contains(s.Objectives, objective, sli) {
+		if !isExcluded(sli) && !hasName(s.Objectives, getObjectiveSLI, sli) {
 			out.Without = append(out.Without, sli)
 		}
 	}
-	// What was only the profile's is gone, and rules know nothing of it.
+	// SLIs that existed only in the profile are already removed, and the rules do not define them.
 	out.Without = slices.DeleteFunc(out.Without, func(name string) bool {
-		return contains(profile.Own, own, name) || contains(profile.Services, service, name)
+		return hasName(profile.Own, getOwnName, name) || hasName(profile.Services, getServiceSLI, name)
 	})
 	if out.Monitor == nil {
 		out.Monitor = profile.Monitor
@@ -145,17 +151,18 @@ func Effective(s, profile v1alpha1.OperatorSLOSpec) v1alpha1.OperatorSLOSpec {
 	return out
 }
 
-// over appends to a list what a profile has, but for names that the list has
-// already and those that are taken from the profile.
-func over[T any](list, profile []T, name func(T) string, without func(string) bool) []T {
+// mergeLists appends the elements of a profile to a list, except elements
+// whose name the list already has and elements that are excluded.
+func mergeLists[T any](list, profile []T, name func(T) string, isExcluded func(string) bool) []T {
 	for _, element := range profile {
-		if !without(name(element)) && !contains(list, name, name(element)) {
+		if !isExcluded(name(element)) && !hasName(list, name, name(element)) {
 			list = append(list, element)
 		}
 	}
 	return list
 }
 
-func contains[T any](list []T, name func(T) string, wanted string) bool {
+// hasName reports whether an element of the list has the wanted name.
+func hasName[T any](list []T, name func(T) string, wanted string) bool {
 	return slices.ContainsFunc(list, func(element T) bool { return name(element) == wanted })
 }

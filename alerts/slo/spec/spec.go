@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spec reads the objectives of OperatorSLOs, wherever they come from: the
-// hub's objects, a file, or the profile that a bundle brings. It is pure.
+// Package spec reads the objectives of OperatorSLOs from any source:
+// the hub's objects, a file, or the profile in a bundle. It is pure.
 package spec
 
 import (
@@ -21,14 +21,14 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Operator reads the objectives of an OperatorSLO's spec; the namespace is the
-// object's. The error says all that is wrong with it.
+// Operator reads the objectives of an OperatorSLO's spec. namespace is the
+// namespace of the object. The error contains everything that is invalid.
 func Operator(namespace string, s v1alpha1.OperatorSLOSpec) (slo.Operator, error) {
 	op := slo.Operator{Namespace: namespace, Name: s.Operator, Team: s.Team, Criticality: string(s.Criticality),
 		Labels: s.AlertLabels, Annotations: s.AlertAnnotations}
 	var errs []error
 	for _, o := range s.Own {
-		own, err := ownOf(op.ID(), o)
+		own, err := readOwnSLI(op.ID(), o)
 		errs = append(errs, err)
 		op.Own = append(op.Own, own)
 	}
@@ -47,7 +47,7 @@ func Operator(namespace string, s v1alpha1.OperatorSLOSpec) (slo.Operator, error
 		}
 		op.Without = append(op.Without, sli)
 	}
-	op.Limits = limits(s.CustomResources)
+	op.Limits = readLimits(s.CustomResources)
 	if s.Profile == v1alpha1.ProfileNone {
 		op.Without = ProfileSLIs()
 	}
@@ -57,7 +57,7 @@ func Operator(namespace string, s v1alpha1.OperatorSLOSpec) (slo.Operator, error
 	return op, Check(op)
 }
 
-func limits(in []v1alpha1.CustomResourceLimit) []slo.Limit {
+func readLimits(in []v1alpha1.CustomResourceLimit) []slo.Limit {
 	var out []slo.Limit
 	for _, l := range in {
 		out = append(out, slo.Limit{Kind: l.Kind, Max: l.Max, PerDay: l.MaxGrowthPerDay})
@@ -65,7 +65,7 @@ func limits(in []v1alpha1.CustomResourceLimit) []slo.Limit {
 	return out
 }
 
-// Check says whether rules can be made for an operator alone.
+// Check returns an error if rules cannot be made for the operator alone.
 func Check(op slo.Operator) error {
 	if op.Name == "" { // the profile of a bundle names no operator
 		op.Namespace, op.Name = "namespace", "operator"
@@ -73,7 +73,7 @@ func Check(op slo.Operator) error {
 	return slo.Set{Operators: []slo.Operator{op}}.Check()
 }
 
-// ProfileSLIs are every SLI of the default profile.
+// ProfileSLIs returns every SLI of the default profile.
 func ProfileSLIs() []string {
 	var out []string
 	for _, o := range slo.DefaultProfile() {
@@ -82,7 +82,8 @@ func ProfileSLIs() []string {
 	return out
 }
 
-// Objective reads one objective.
+// Objective reads one objective. The default alerts and the default period become
+// zero values, so that an explicit default equals a missing value.
 func Objective(o v1alpha1.SLOObjective) (slo.Objective, error) {
 	out := slo.Objective{SLI: o.SLI}
 	var err error
@@ -93,7 +94,7 @@ func Objective(o v1alpha1.SLOObjective) (slo.Objective, error) {
 	if out.Alerts == slo.AlertsAll {
 		out.Alerts = ""
 	}
-	if out.Thresholds, err = thresholds(o.Thresholds); err != nil {
+	if out.Thresholds, err = readThresholds(o.Thresholds); err != nil {
 		return out, err
 	}
 	if o.Period == "" {
@@ -108,7 +109,8 @@ func Objective(o v1alpha1.SLOObjective) (slo.Objective, error) {
 	return out, nil
 }
 
-func thresholds(t *v1alpha1.SLOThresholds) (slo.Thresholds, error) {
+// readThresholds reads the thresholds of an objective. Nil means the defaults.
+func readThresholds(t *v1alpha1.SLOThresholds) (slo.Thresholds, error) {
 	var out slo.Thresholds
 	if t == nil {
 		return out, nil
@@ -121,17 +123,17 @@ func thresholds(t *v1alpha1.SLOThresholds) (slo.Thresholds, error) {
 		return out, nil
 	}
 	var err error
+	// A share of bad events has the same notation and limits as a target.
 	if out.BadShare, err = slo.ParseTarget(t.BadPercent); err != nil {
 		return out, fmt.Errorf("badPercent: %w", err)
 	}
 	return out, nil
 }
 
-// Written writes an objective as an OperatorSLO has it, with everything that
-// Objective reads.
-func Written(o slo.Objective) v1alpha1.SLOObjective {
+// ToAPI returns an objective in the form of an OperatorSLO, with everything that Objective reads.
+func ToAPI(o slo.Objective) v1alpha1.SLOObjective {
 	out := v1alpha1.SLOObjective{SLI: o.SLI, Target: o.Target.String(),
-		Period: days(cmp.Or(o.Period, slo.DefaultPeriod)), Alerts: v1alpha1.ObjectiveAlerts(o.Alerts)}
+		Period: formatPeriod(cmp.Or(o.Period, slo.DefaultPeriod)), Alerts: v1alpha1.ObjectiveAlerts(o.Alerts)}
 	t := o.Thresholds
 	if t == (slo.Thresholds{}) {
 		return out
@@ -146,8 +148,8 @@ func Written(o slo.Objective) v1alpha1.SLOObjective {
 	return out
 }
 
-// days writes a period as people do.
-func days(d time.Duration) string {
+// formatPeriod returns a period in days, or in hours if it is not a whole number of days.
+func formatPeriod(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d%day == 0 {
 		return strconv.Itoa(int(d/day)) + "d"
@@ -155,25 +157,26 @@ func days(d time.Duration) string {
 	return strconv.Itoa(int(d/time.Hour)) + "h"
 }
 
-func ownOf(operator types.NamespacedName, o v1alpha1.OwnSLI) (slo.OwnSLI, error) {
+// readOwnSLI reads an own SLI of an operator. It must have exactly one kind of indicator.
+func readOwnSLI(operator types.NamespacedName, o v1alpha1.OwnSLI) (slo.OwnSLI, error) {
 	var out slo.OwnSLI
 	var err error
 	switch {
 	case countSet(o.RequestRatio != nil, o.Latency != nil, o.Gauge != nil) != 1:
 		err = errKind
 	case o.RequestRatio != nil:
-		all, allErr := matchers(o.RequestRatio.All)
-		bad, badErr := matchers(o.RequestRatio.Bad)
+		all, allErr := readMatchers(o.RequestRatio.All)
+		bad, badErr := readMatchers(o.RequestRatio.Bad)
 		out = slo.RequestRatio(o.Name, o.RequestRatio.Counter, slo.OfOperator(operator, all), bad)
-		err = errors.Join(metricName(o.RequestRatio.Counter), allErr, badErr)
+		err = errors.Join(checkMetricName(o.RequestRatio.Counter), allErr, badErr)
 	case o.Latency != nil:
-		all, allErr := matchers(o.Latency.All)
+		all, allErr := readMatchers(o.Latency.All)
 		out = slo.LatencyThreshold(o.Name, o.Latency.Histogram, o.Latency.LE, slo.OfOperator(operator, all))
-		err = errors.Join(metricName(o.Latency.Histogram), allErr)
+		err = errors.Join(checkMetricName(o.Latency.Histogram), allErr)
 	case o.Gauge != nil:
-		all, allErr := matchers(o.Gauge.All)
+		all, allErr := readMatchers(o.Gauge.All)
 		out = slo.BoolGauge(o.Name, o.Gauge.Metric, slo.OfOperator(operator, all))
-		err = errors.Join(metricName(o.Gauge.Metric), allErr)
+		err = errors.Join(checkMetricName(o.Gauge.Metric), allErr)
 	}
 	out.Method, out.MinRequests = slo.Method(o.BudgetingMethod), int(o.MinRequests)
 	if o.TimeSliceTarget != "" {
@@ -189,7 +192,7 @@ func ownOf(operator types.NamespacedName, o v1alpha1.OwnSLI) (slo.OwnSLI, error)
 
 var errKind = errors.New("give it one of requestRatio, latency and gauge")
 
-// countSet counts the values that are true.
+// countSet returns the number of values that are true.
 func countSet(values ...bool) int {
 	n := 0
 	for _, set := range values {
@@ -200,20 +203,21 @@ func countSet(values ...bool) int {
 	return n
 }
 
-// What the API server refuses in an object is refused here too: a file or a
-// bundle never met one.
-var metric = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+// metricPattern matches valid metric names. Values that the API server refuses in an
+// object are refused here too, because a file or a bundle is not checked by an API server.
+var metricPattern = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
-func metricName(name string) error {
-	if !metric.MatchString(name) {
+// checkMetricName returns an error if a metric name is invalid.
+func checkMetricName(name string) error {
+	if !metricPattern.MatchString(name) {
 		return fmt.Errorf("%q is no name of a metric: matchers go into all and bad", name)
 	}
 	return nil
 }
 
-// matchers checks regular expressions as Prometheus reads them: with one that it
-// refuses, it would refuse the whole file.
-func matchers(in []v1alpha1.LabelMatcher) ([]slo.Matcher, error) {
+// readMatchers reads label matchers. It compiles regular expressions as
+// Prometheus does, because Prometheus refuses a whole file with an invalid one.
+func readMatchers(in []v1alpha1.LabelMatcher) ([]slo.Matcher, error) {
 	var out []slo.Matcher
 	for _, m := range in {
 		if !slo.IsLabelName(m.Label) {
@@ -224,7 +228,7 @@ func matchers(in []v1alpha1.LabelMatcher) ([]slo.Matcher, error) {
 			op = "="
 		}
 		switch op {
-		case "=", "!=":
+		case "=", "!=": // any value is valid
 		case "=~", "!~":
 			if _, err := regexp.Compile("^(?s:" + m.Value + ")$"); err != nil {
 				return nil, fmt.Errorf("label %s: %q is no regular expression: %w", m.Label, m.Value, err)

@@ -164,7 +164,7 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// TestWritten reads what was written of an objective.
+// TestWritten reads back the written form of an objective.
 func TestWritten(t *testing.T) {
 	for _, o := range []slo.Objective{
 		{SLI: "csv", Target: 995_000},
@@ -172,7 +172,7 @@ func TestWritten(t *testing.T) {
 		{SLI: "latency", Target: 990_000, Thresholds: slo.Thresholds{BadShare: 1, Duration: 5 * time.Millisecond}},
 		{SLI: "queue", Target: 990_000, Thresholds: slo.Thresholds{Duration: time.Hour, Depth: 7}},
 	} {
-		got, err := Objective(Written(o))
+		got, err := Objective(ToAPI(o))
 		if diff := cmp.Diff(o, got); err != nil || diff != "" {
 			t.Errorf("error %v; -want +got:\n%s", err, diff)
 		}

@@ -1,9 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what a restore writes to an object that exists: the fields
-// that the backup has and the object lacks. A value that the object has is never
-// changed. The package is pure.
+// Package plan decides what a restore writes to an existing object: the fields that the backup has and the object
+// lacks. It never changes an existing value. The package is pure.
 package plan
 
 import (
@@ -16,40 +15,41 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Schema is that of the served version; nil where it is not known.
+// Schema is the schema of the served version; nil if it is not known.
 type Schema = apiextensionsv1.JSONSchemaProps
 
-// Difference is what a saved object has that the live one lacks.
+// Difference has the fields of a saved object that the live object lacks.
 type Difference struct {
-	// Apply holds the fields to bring back, with the keys of their list items. It is
-	// nil if there are none.
+	// Apply has the fields to restore, with the keys of their list items; nil if there are none.
 	Apply map[string]any
-	// Restored are the paths of these fields, sorted.
+	// Restored are the paths of the fields in Apply, sorted.
 	Restored []string
-	// Kept are the paths where the live object has another value, sorted. It stays.
+	// Kept are the paths where the live object has another value, sorted. These values do not change.
 	Kept []string
 }
 
-// Compare compares a saved object with the live one. Of the metadata only labels
-// and annotations are compared. The second result is about the status; it is empty
-// unless that is a subresource.
+// Compare returns the fields that a saved object has and the live object lacks, and the fields with another value. It
+// compares only labels and annotations of the metadata. If the status is a subresource (statusSubresource), its
+// difference is the second result; otherwise the second result is empty, and the status is part of the first.
 func Compare(saved, live map[string]any, schema *Schema, statusSubresource bool) (object, status Difference) {
 	all, state := map[string]any{}, map[string]any{}
 	for field, value := range saved {
 		switch {
 		case field == "apiVersion" || field == "kind":
+			// a restore does not change the type of an object
 		case field == "metadata":
-			all[field] = comparedMetadata(value)
+			all[field] = selectMetadata(value)
 		case field == "status" && statusSubresource:
 			state[field] = value
 		default:
 			all[field] = value
 		}
 	}
-	return difference(all, live, schema), difference(state, live, schema)
+	return findDifference(all, live, schema), findDifference(state, live, schema)
 }
 
-func comparedMetadata(metadata any) map[string]any {
+// selectMetadata returns the labels and annotations of an object's metadata.
+func selectMetadata(metadata any) map[string]any {
 	out := map[string]any{}
 	if all, ok := metadata.(map[string]any); ok {
 		for _, field := range []string{"labels", "annotations"} {
@@ -61,47 +61,52 @@ func comparedMetadata(metadata any) map[string]any {
 	return out
 }
 
-func difference(saved, live map[string]any, schema *Schema) Difference {
+// findDifference returns the difference of two objects, with sorted paths.
+func findDifference(saved, live map[string]any, schema *Schema) Difference {
 	var c comparison
-	apply, _ := c.object("", saved, live, schema)
+	apply, _ := c.compareObject("", saved, live, schema)
 	slices.Sort(c.restored)
 	slices.Sort(c.kept)
 	return Difference{Apply: apply, Restored: c.restored, Kept: c.kept}
 }
 
+// comparison collects the paths of restored and kept fields.
 type comparison struct{ restored, kept []string }
 
-// value returns what of a saved value has to be applied to a live one, and false
-// if nothing has to.
-func (c *comparison) value(path string, saved, live any, schema *Schema) (any, bool) {
+// compareValue returns the part of a saved value that must be applied to the live value; false if there is none. It
+// records the paths of restored fields, and of fields with another value.
+func (c *comparison) compareValue(path string, saved, live any, schema *Schema) (any, bool) {
 	switch saved := saved.(type) {
 	case map[string]any:
 		if live, ok := live.(map[string]any); ok {
-			return c.object(path, saved, live, schema)
+			return c.compareObject(path, saved, live, schema)
 		}
 	case []any:
 		if live, ok := live.([]any); ok {
-			return c.list(path, saved, live, schema)
+			return c.compareList(path, saved, live, schema)
 		}
 	}
-	if !equal(saved, live) {
+	if !isEqual(saved, live) {
 		c.kept = append(c.kept, path)
 	}
 	return nil, false
 }
 
-func (c *comparison) object(path string, saved, live map[string]any, schema *Schema) (map[string]any, bool) {
+// compareObject returns the fields of a saved object that the live object lacks; false if it lacks none. If the object
+// is atomic in the schema, it returns the whole merged object, because the API server replaces an atomic object as a
+// whole.
+func (c *comparison) compareObject(path string, saved, live map[string]any, schema *Schema) (map[string]any, bool) {
 	out, found := map[string]any{}, false
 	for _, key := range slices.Sorted(maps.Keys(saved)) {
-		at := join(path, key)
-		now, there := live[key]
+		childPath := joinPath(path, key)
+		current, exists := live[key]
 		switch {
-		case !there && saved[key] == nil: // null says nothing
-		case !there:
-			c.restored = append(c.restored, at)
+		case !exists && saved[key] == nil: // null is the same as a missing field
+		case !exists:
+			c.restored = append(c.restored, childPath)
 			out[key], found = saved[key], true
 		default:
-			if value, ok := c.value(at, saved[key], now, property(schema, key)); ok {
+			if value, ok := c.compareValue(childPath, saved[key], current, findProperty(schema, key)); ok {
 				out[key], found = value, true
 			}
 		}
@@ -110,35 +115,39 @@ func (c *comparison) object(path string, saved, live map[string]any, schema *Sch
 		return nil, false
 	}
 	if schema != nil && schema.XMapType != nil && *schema.XMapType == "atomic" {
-		return unionOf(saved, live), true
+		return mergeMaps(saved, live), true
 	}
 	return out, true
 }
 
-func (c *comparison) list(path string, saved, live []any, schema *Schema) (any, bool) {
-	switch listType(schema) {
+// compareList returns the part of a saved list that must be applied; false if there is none. What can be added
+// depends on the type of the list in the schema.
+func (c *comparison) compareList(path string, saved, live []any, schema *Schema) (any, bool) {
+	switch readListType(schema) {
 	case "map":
-		return c.keyed(path, saved, live, schema)
+		return c.compareKeyed(path, saved, live, schema)
 	case "set":
-		return c.set(path, saved, live)
+		return c.compareSet(path, saved, live)
 	default:
-		return c.atomic(path, saved, live, schema)
+		return c.compareAtomic(path, saved, live, schema)
 	}
 }
 
-// keyed compares lists whose items have keys.
-func (c *comparison) keyed(path string, saved, live []any, schema *Schema) (any, bool) {
+// compareKeyed returns the items of a list with keys that the live list lacks, and the missing fields of the items that
+// both lists have; false if the live list lacks nothing. Such items have their keys too, because an apply finds an item
+// by its keys.
+func (c *comparison) compareKeyed(path string, saved, live []any, schema *Schema) (any, bool) {
 	var out []any
 	for _, item := range saved {
-		key := keyOf(item, schema.XListMapKeys)
-		at := path + "[" + key + "]"
-		i := slices.IndexFunc(live, func(l any) bool { return keyOf(l, schema.XListMapKeys) == key })
+		key := formatKey(item, schema.XListMapKeys)
+		childPath := path + "[" + key + "]"
+		i := slices.IndexFunc(live, func(l any) bool { return formatKey(l, schema.XListMapKeys) == key })
 		if i < 0 {
-			c.restored = append(c.restored, at)
+			c.restored = append(c.restored, childPath)
 			out = append(out, item)
 			continue
 		}
-		value, ok := c.value(at, item, live[i], element(schema))
+		value, ok := c.compareValue(childPath, item, live[i], findElement(schema))
 		if !ok {
 			continue
 		}
@@ -154,22 +163,21 @@ func (c *comparison) keyed(path string, saved, live []any, schema *Schema) (any,
 	return out, len(out) > 0
 }
 
-// set compares lists without an order.
-func (c *comparison) set(path string, saved, live []any) (any, bool) {
+// compareSet returns the items of a list without an order that the live list lacks.
+func (c *comparison) compareSet(path string, saved, live []any) (any, bool) {
 	var out []any
 	for _, item := range saved {
-		if !slices.ContainsFunc(live, func(l any) bool { return equal(item, l) }) {
-			c.restored = append(c.restored, fmt.Sprintf("%s[%s]", path, text(item)))
+		if !slices.ContainsFunc(live, func(l any) bool { return isEqual(item, l) }) {
+			c.restored = append(c.restored, fmt.Sprintf("%s[%s]", path, encode(item)))
 			out = append(out, item)
 		}
 	}
 	return out, len(out) > 0
 }
 
-// atomic compares lists that are written as a whole. One is brought back only if
-// its items are those of the live one with fields lost: then no value of the live
-// list changes.
-func (c *comparison) atomic(path string, saved, live []any, schema *Schema) (any, bool) {
+// compareAtomic compares lists that are written as a whole. It returns the merged list only if the live list has the
+// same items and some items lack fields, so that no value of the live list changes. Otherwise the live list is kept.
+func (c *comparison) compareAtomic(path string, saved, live []any, schema *Schema) (any, bool) {
 	if len(saved) != len(live) {
 		c.kept = append(c.kept, path)
 		return nil, false
@@ -177,7 +185,7 @@ func (c *comparison) atomic(path string, saved, live []any, schema *Schema) (any
 	var items comparison
 	found := false
 	for i := range saved {
-		_, ok := items.value(fmt.Sprintf("%s[%d]", path, i), saved[i], live[i], element(schema))
+		_, ok := items.compareValue(fmt.Sprintf("%s[%d]", path, i), saved[i], live[i], findElement(schema))
 		found = found || ok
 	}
 	switch {
@@ -188,15 +196,15 @@ func (c *comparison) atomic(path string, saved, live []any, schema *Schema) (any
 		return nil, false
 	}
 	c.restored = append(c.restored, items.restored...)
-	return union(saved, live), true
+	return mergeValues(saved, live), true
 }
 
-// union has the fields of both; where both have one, the live value.
-func union(saved, live any) any {
+// mergeValues returns a value with the fields of both values. It uses the live value of a field that both have.
+func mergeValues(saved, live any) any {
 	switch saved := saved.(type) {
 	case map[string]any:
 		if live, ok := live.(map[string]any); ok {
-			return unionOf(saved, live)
+			return mergeMaps(saved, live)
 		}
 	case []any:
 		live, ok := live.([]any)
@@ -205,18 +213,19 @@ func union(saved, live any) any {
 		}
 		out := slices.Clone(live)
 		for i := range out {
-			out[i] = union(saved[i], live[i])
+			out[i] = mergeValues(saved[i], live[i])
 		}
 		return out
 	}
 	return live
 }
 
-func unionOf(saved, live map[string]any) map[string]any {
+// mergeMaps returns a map with the fields of both maps. It uses the live value of a field that both have.
+func mergeMaps(saved, live map[string]any) map[string]any {
 	out := maps.Clone(live)
 	for key, value := range saved {
-		if now, there := live[key]; there {
-			out[key] = union(value, now)
+		if current, exists := live[key]; exists {
+			out[key] = mergeValues(value, current)
 		} else {
 			out[key] = value
 		}
@@ -224,14 +233,16 @@ func unionOf(saved, live map[string]any) map[string]any {
 	return out
 }
 
-func listType(schema *Schema) string {
+// readListType returns the type of a list; "atomic" if the schema does not say.
+func readListType(schema *Schema) string {
 	if schema == nil || schema.XListType == nil {
 		return "atomic"
 	}
 	return *schema.XListType
 }
 
-func property(schema *Schema, key string) *Schema {
+// findProperty returns the schema of a field; nil if it is not known.
+func findProperty(schema *Schema, key string) *Schema {
 	if schema == nil {
 		return nil
 	}
@@ -244,27 +255,29 @@ func property(schema *Schema, key string) *Schema {
 	return nil
 }
 
-func element(schema *Schema) *Schema {
+// findElement returns the schema of the items of a list; nil if it is not known.
+func findElement(schema *Schema) *Schema {
 	if schema == nil || schema.Items == nil {
 		return nil
 	}
 	return schema.Items.Schema
 }
 
-// keyOf is the key of a list's item, as text.
-func keyOf(item any, keys []string) string {
+// formatKey returns the key of a list item as text.
+func formatKey(item any, keys []string) string {
 	fields, _ := item.(map[string]any)
 	out := ""
 	for i, key := range keys {
 		if i > 0 {
 			out += ","
 		}
-		out += key + "=" + text(fields[key])
+		out += key + "=" + encode(fields[key])
 	}
 	return out
 }
 
-func text(value any) string {
+// encode returns a value as JSON.
+func encode(value any) string {
 	encoded, err := json.Marshal(value)
 	if err != nil { // JSON always marshals
 		panic(fmt.Sprintf("marshal value: %v", err))
@@ -272,13 +285,13 @@ func text(value any) string {
 	return string(encoded)
 }
 
-// equal compares JSON values. Numbers are equal whether they were decoded as
-// integers or not.
-func equal(a, b any) bool {
-	return reflect.DeepEqual(a, b) || text(a) == text(b)
+// isEqual compares JSON values. Numbers are equal even if one was decoded as an integer and the other was not.
+func isEqual(a, b any) bool {
+	return reflect.DeepEqual(a, b) || encode(a) == encode(b)
 }
 
-func join(path, key string) string {
+// joinPath appends a key to a path.
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/bellwether-dev/bellwether/backups/restore/plan"
 )
 
-// TestFill checks that a live object gets back what it lacks, and keeps its values
-// and the order of its lists.
+// TestFill checks that a live object gets its missing fields, and keeps its values and the order of its lists.
 func TestFill(t *testing.T) {
 	type fields = map[string]any
 	item := func(key, value string) any {

@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// Add adds to the fields that a restore applies those that an earlier restore
-// applied: an apply removes the fields of its manager that it leaves out. Owned
-// are the earlier fields, as Owned returns them.
-func Add(owned, apply any, schema *Schema) any {
+// AddOwned adds the fields of an earlier restore to the fields that a restore applies, because an apply removes owned
+// fields that it leaves out. owned are the earlier fields, as SelectOwned returns them.
+func AddOwned(owned, apply any, schema *Schema) any {
 	switch apply := apply.(type) {
 	case map[string]any:
 		if owned, ok := owned.(map[string]any); ok {
 			return addFields(owned, apply, schema)
 		}
 	case []any:
-		if owned, ok := owned.([]any); ok && listType(schema) != "atomic" {
+		if owned, ok := owned.([]any); ok && readListType(schema) != "atomic" {
 			return addItems(owned, apply, schema)
 		}
 	case nil:
@@ -28,17 +27,20 @@ func Add(owned, apply any, schema *Schema) any {
 	return apply
 }
 
+// addFields returns the applied fields of an object together with the owned fields. It uses the applied value of a
+// field that both have.
 func addFields(owned, apply map[string]any, schema *Schema) map[string]any {
 	out := map[string]any{}
 	for key, value := range owned {
 		out[key] = value
 	}
 	for key, value := range apply {
-		out[key] = Add(owned[key], value, property(schema, key))
+		out[key] = AddOwned(owned[key], value, findProperty(schema, key))
 	}
 	return out
 }
 
+// addItems returns the applied items of a list together with the owned items.
 func addItems(owned, apply []any, schema *Schema) []any {
 	out := slices.Clone(apply)
 	for _, item := range owned {
@@ -47,63 +49,66 @@ func addItems(owned, apply []any, schema *Schema) []any {
 			out = append(out, item)
 			continue
 		}
-		out[i] = Add(item, out[i], element(schema))
+		out[i] = AddOwned(item, out[i], findElement(schema))
 	}
 	return out
 }
 
-// Owned returns those fields of a live value that a field manager owns, by the
-// fieldsV1 of its entry in metadata.managedFields; nil if it owns none.
-func Owned(live any, fieldsV1 []byte) (any, error) {
+// SelectOwned returns the fields of a live value that a field manager owns; nil if it owns none. fieldsV1 is the
+// field with this name in the manager's entry in metadata.managedFields, as JSON.
+func SelectOwned(live any, fieldsV1 []byte) (any, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(fieldsV1, &fields); err != nil {
 		return nil, err
 	}
-	value, ok := owned(live, fields)
+	value, ok := selectOwned(live, fields)
 	if !ok {
 		return nil, nil
 	}
 	return value, nil
 }
 
-func owned(live any, fields map[string]any) (any, bool) {
-	if len(fields) == 0 {
+// selectOwned returns the owned part of a value; false if there is none.
+func selectOwned(live any, fields map[string]any) (any, bool) {
+	if len(fields) == 0 { // no nested fields: the manager owns the whole value
 		return live, true
 	}
 	switch live := live.(type) {
 	case map[string]any:
-		return ownedFields(live, fields)
+		return selectOwnedFields(live, fields)
 	case []any:
-		return ownedItems(live, fields)
+		return selectOwnedItems(live, fields)
 	}
 	return nil, false
 }
 
-func ownedFields(live, fields map[string]any) (any, bool) {
+// selectOwnedFields returns the owned fields of an object.
+func selectOwnedFields(live, fields map[string]any) (any, bool) {
 	out := map[string]any{}
-	for name, below := range fields {
+	for name, nested := range fields {
 		key, ok := strings.CutPrefix(name, "f:")
-		value, there := live[key]
-		if !ok || !there {
+		value, exists := live[key]
+		if !ok || !exists { // not a field, or a field that was removed
 			continue
 		}
-		inner, _ := below.(map[string]any)
-		if v, ok := owned(value, inner); ok {
+		inner, _ := nested.(map[string]any)
+		if v, ok := selectOwned(value, inner); ok {
 			out[key] = v
 		}
 	}
 	return out, len(out) > 0
 }
 
-func ownedItems(live []any, fields map[string]any) (any, bool) {
+// selectOwnedItems returns the owned items of a list.
+func selectOwnedItems(live []any, fields map[string]any) (any, bool) {
 	var out []any
 	for _, item := range live {
-		for name, below := range fields {
+		for name, nested := range fields {
 			if !isItem(item, name) {
 				continue
 			}
-			inner, _ := below.(map[string]any)
-			if v, ok := owned(item, inner); ok {
+			inner, _ := nested.(map[string]any)
+			if v, ok := selectOwned(item, inner); ok {
 				out = append(out, v)
 			}
 		}
@@ -111,11 +116,12 @@ func ownedItems(live []any, fields map[string]any) (any, bool) {
 	return out, len(out) > 0
 }
 
-// isItem tells whether the name of a managed field is that of a list's item.
+// isItem reports whether the name of a managed field names a list item: by its value ("v:" with JSON) or by its keys
+// ("k:" with JSON).
 func isItem(item any, name string) bool {
 	if encoded, ok := strings.CutPrefix(name, "v:"); ok {
 		var value any
-		return json.Unmarshal([]byte(encoded), &value) == nil && equal(item, value)
+		return json.Unmarshal([]byte(encoded), &value) == nil && isEqual(item, value)
 	}
 	encoded, ok := strings.CutPrefix(name, "k:")
 	if !ok {
@@ -127,7 +133,7 @@ func isItem(item any, name string) bool {
 		return false
 	}
 	for key, value := range keys {
-		if text(fields[key]) != text(value) {
+		if encode(fields[key]) != encode(value) {
 			return false
 		}
 	}

@@ -112,7 +112,8 @@ func TestTheStatusIsComparedApart(t *testing.T) {
 
 func TestOwnedFieldsAreAppliedAgain(t *testing.T) {
 	live := decode(t, `{"spec":{"mine":1,"theirs":2,"ports":[{"name":"x","n":1,"p":2},{"name":"y"}],"tags":["<a>","b"]}}`)
-	owned, err := plan.Owned(live, []byte(`{"f:spec":{"f:mine":{},"f:gone":{},"f:tags":{"v:\"\\u003ca\\u003e\"":{}},
+	owned, err := plan.SelectOwned(live,
+		[]byte(`{"f:spec":{"f:mine":{},"f:gone":{},"f:tags":{"v:\"\\u003ca\\u003e\"":{}},
 		"f:ports":{"k:{\"name\":\"x\"}":{".":{},"f:name":{},"f:p":{}}}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func TestOwnedFieldsAreAppliedAgain(t *testing.T) {
 	apply := decode(t, `{"spec":{"lost":3,"tags":["c"],"ports":[{"name":"x","q":4},{"name":"z"}]}}`)
 	want = decode(t, `{"spec":{"mine":1,"lost":3,"tags":["c","<a>"],
 		"ports":[{"name":"x","p":2,"q":4},{"name":"z"}]}}`)
-	if diff := cmp.Diff(any(want), plan.Add(owned, apply, schema())); diff != "" {
+	if diff := cmp.Diff(any(want), plan.AddOwned(owned, apply, schema())); diff != "" {
 		t.Errorf("apply (-want +got):\n%s", diff)
 	}
 }
@@ -216,11 +217,10 @@ func damage(r *rand.Rand, value any, isMap bool) any {
 	}
 }
 
-// applied is what server-side apply comes to, by the rules of the lists.
-func applied(live, apply any, s *plan.Schema) any { return plan.Add(live, apply, s) }
+// applied returns the result of a server-side apply, by the rules of the lists.
+func applied(live, apply any, s *plan.Schema) any { return plan.AddOwned(live, apply, s) }
 
-// check compares one value after a restore with those before. It returns what is
-// wrong.
+// check compares a value after a restore with the values before. It returns what is wrong.
 func check(path string, saved, live, after any, s *plan.Schema) string {
 	switch live := live.(type) {
 	case map[string]any:

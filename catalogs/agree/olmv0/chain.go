@@ -10,17 +10,19 @@ import (
 	"github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry/resolver/cache"
 )
 
-// chain is the order of a channel, as sortChannel of OLM's resolver finds it: from the head along replaces. The
-// resolver sorts the whole channel for each Subscription, which for thousands of versions takes seconds and gigabytes,
-// although only those count that can replace the installed version.
+// chain is a channel in the order of sortChannel of OLM's resolver: from the head along replaces. The resolver sorts
+// the whole channel for each Subscription. That takes seconds and gigabytes for thousands of versions, although only
+// the entries that can replace the installed version matter.
 type chain struct {
-	// entries are those on the chain, the head first. It is nil where the resolver would refuse the channel, or where
-	// two entries have the same name: then it gets the whole channel.
+	// entries are the entries on the chain, the head first. It is nil if the resolver would refuse the channel, or if
+	// two entries have the same name. The resolver then gets the whole channel.
 	entries []cache.Entry
-	// skippedBy are the names of the entries that skip an entry, by its name.
+	// skippedBy are the names of the entries that skip an entry, by the name of the skipped entry.
 	skippedBy map[string][]string
 }
 
+// newChain returns the chain of a channel with these entries. It has no entries if two entries have the same name, or
+// if the channel has no head, several heads or a cycle.
 func newChain(all []cache.Entry) chain {
 	byName := make(map[string]*cache.Entry, len(all))
 	replaced := map[string]bool{}
@@ -47,55 +49,57 @@ func newChain(all []cache.Entry) chain {
 		head = &all[i]
 	}
 	out := chain{skippedBy: skippedBy}
-	for at := head; at != nil; at = byName[at.Replaces] {
+	for current := head; current != nil; current = byName[current.Replaces] {
 		if len(out.entries) == len(all) {
-			return chain{} // a circle
+			return chain{} // a cycle
 		}
-		out.entries = append(out.entries, *at)
+		out.entries = append(out.entries, *current)
 	}
 	return out
 }
 
-// deciding returns entries from which the resolver draws the same conclusion as from the whole channel: those that can
-// replace the installed version, and what is between them on the chain. Without any it is the head, which the resolver
-// then finds not to replace it. Where the order or what is skipped follows from other entries, it is the whole channel.
-// TestShortcutsKeepAnswers compares the answers.
-func (c *Channel) deciding(name string, version semver.Version) []cache.Entry {
+// selectDecidingEntries returns entries for which the resolver has the same result as for the whole channel: the
+// entries that can replace the installed version, and the entries between them on the chain. If there are none, it
+// returns the head, which does not replace the installed version. If other entries change the order or the skipped
+// entries, it returns the whole channel. TestShortcutsKeepAnswers compares the results.
+func (c *Channel) selectDecidingEntries(name string, version semver.Version) []cache.Entry {
 	if len(c.chain.entries) == 0 {
 		return c.entries
 	}
 	canReplace := cache.Or(cache.SkipRangeIncludesPredicate(version), cache.ReplacesPredicate(name))
-	first, last := -1, 0
+	firstIndex, lastIndex := -1, 0
 	for i := range c.chain.entries {
 		if !canReplace.Test(&c.chain.entries[i]) {
 			continue
 		}
-		if first < 0 {
-			first = i
+		if firstIndex < 0 {
+			firstIndex = i
 		}
-		last = i
+		lastIndex = i
 	}
-	if first < 0 {
+	if firstIndex < 0 {
 		return c.chain.entries[:1]
 	}
-	part := c.chain.entries[first : last+1]
-	if !c.chain.isWhole(part) {
+	part := c.chain.entries[firstIndex : lastIndex+1]
+	if !c.chain.hasSameOrder(part) {
 		return c.entries
 	}
 	return part
 }
 
-// isWhole reports whether the resolver orders a part of the chain as it does in the whole channel: the first entry is
-// its only head, and what is skipped is skipped by an entry of the part.
-func (c chain) isWhole(part []cache.Entry) bool {
+// hasSameOrder reports whether the resolver orders a part of the chain as in the whole channel: the first entry is
+// its only head, and every skipped entry is skipped by an entry of the part.
+func (c chain) hasSameOrder(part []cache.Entry) bool {
 	names := make(map[string]bool, len(part))
 	for i := range part {
 		names[part[i].Name] = true
 	}
 	for i := range part {
-		by := c.skippedBy[part[i].Name]
-		isSkipped := slices.ContainsFunc(by, func(name string) bool { return names[name] })
-		if len(by) > 0 && !isSkipped || i == 0 && isSkipped {
+		skippers := c.skippedBy[part[i].Name]
+		isSkipped := slices.ContainsFunc(skippers, func(name string) bool { return names[name] })
+		losesSkip := len(skippers) > 0 && !isSkipped
+		isSkippedHead := i == 0 && isSkipped
+		if losesSkip || isSkippedHead {
 			return false
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"github.com/sirupsen/logrus"
 
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 )
@@ -37,7 +37,7 @@ func TestNext(t *testing.T) {
 	const chain = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0"
 	deprecate := func(p *catalogs.Package, bundle string) {
 		p.Bundles[bundle].Properties = append(p.Bundles[bundle].Properties,
-			registryv1.Property{Type: "olm.deprecated", Value: []byte("{}")})
+			bundles.Property{Type: "olm.deprecated", Value: []byte("{}")})
 	}
 	for name, tc := range map[string]struct {
 		graph     string
@@ -110,8 +110,9 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestShortcutsKeepAnswers compares the answers on random graphs with those that OLM's resolver gives to the whole
-// question: on its own, with OLM's cache, all channels, and every property by which it keeps providers apart.
+// TestShortcutsKeepAnswers compares the answers on random graphs with the answers of OLM's resolver without
+// shortcuts: in a separate call, with OLM's cache, all channels, and every property by which it
+// distinguishes providers.
 func TestShortcutsKeepAnswers(t *testing.T) {
 	moves, refusals := 0, 0
 	for seed := range uint64(400) {
@@ -125,7 +126,7 @@ func TestShortcutsKeepAnswers(t *testing.T) {
 			for name := range p.Bundles {
 				asked = append(asked, catalogs.Installed{Name: name})
 			}
-			for i, answer := range c.NextOfEach(asked...) {
+			for i, answer := range c.NextForAll(asked...) {
 				installed, got, err := asked[i], answer.Next, answer.Err
 				want, wantErr := whole(p, channel, installed)
 				if got != want || (err == nil) != (wantErr == nil) {
@@ -146,7 +147,7 @@ func TestShortcutsKeepAnswers(t *testing.T) {
 	}
 }
 
-// random is a package of two channels. Some are invalid, which OLM has to judge as well.
+// random returns a package of two channels. Some packages are invalid, because OLM must reject these too.
 func random(r *rand.Rand) *catalogs.Package {
 	p := &catalogs.Package{Name: "p", DefaultChannel: "a", Channels: map[string]*catalogs.Channel{},
 		Bundles: map[string]*catalogs.Bundle{}}
@@ -155,7 +156,7 @@ func random(r *rand.Rand) *catalogs.Package {
 	for i := range n {
 		b := &catalogs.Bundle{Name: name(i), Version: semver.Version{Major: 1, Minor: uint64(i)}}
 		if r.IntN(12) == 0 {
-			b.Properties = append(b.Properties, registryv1.Property{Type: "olm.deprecated", Value: []byte("{}")})
+			b.Properties = append(b.Properties, bundles.Property{Type: "olm.deprecated", Value: []byte("{}")})
 		}
 		p.Bundles[b.Name] = b
 	}
@@ -232,7 +233,7 @@ func whole(p *catalogs.Package, channel string, installed catalogs.Installed) (s
 	return found[0].Name, nil
 }
 
-// BenchmarkNextOfEach asks for every version of a channel of 30.
+// BenchmarkNextOfEach queries every version of a channel of 30 versions.
 func BenchmarkNextOfEach(b *testing.B) {
 	for name, tc := range map[string]struct{ edge, head string }{
 		"Chain": {}, "HeadRange": {head: " range <1.29.0"}, "EveryRange": {edge: " range <1.%d.0"},
@@ -259,7 +260,7 @@ func BenchmarkNextOfEach(b *testing.B) {
 				installed = append(installed, catalogs.Installed{Name: fmt.Sprintf("p.v1.%d.0", i)})
 			}
 			for b.Loop() {
-				for _, answer := range c.NextOfEach(installed...) {
+				for _, answer := range c.NextForAll(installed...) {
 					if answer.Err != nil {
 						b.Fatal(answer.Err)
 					}

@@ -25,7 +25,7 @@ func read(t *testing.T, notation string) *catalogs.Package {
 	return p
 }
 
-// The cases follow those of operator-controller's own tests of its resolver and of its successors.
+// The cases are those of operator-controller's tests of its resolver and of its successors.
 func TestNext(t *testing.T) {
 	const chain = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0"
 	for name, tc := range map[string]struct {
@@ -82,7 +82,7 @@ func TestNext(t *testing.T) {
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %q (%v), want %q (%v)", got, err, tc.want, tc.err)
 			}
-			if got := s.HeldBackBy(tc.installed); tc.installed.Name != "" && got != tc.held {
+			if got := s.FindDeprecatedStop(tc.installed); tc.installed.Name != "" && got != tc.held {
 				t.Errorf("held by %q, want %q", got, tc.held)
 			}
 		})

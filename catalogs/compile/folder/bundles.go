@@ -20,7 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-// Images reads bundle images; *oci.Client does.
+// Images reads bundle images, as *oci.Client does.
 type Images interface {
 	Bundle(ctx context.Context, image string, a oci.Access) (fs.FS, string, error)
 }
@@ -29,16 +29,18 @@ type Images interface {
 type Bundles struct {
 	Images Images
 	Access oci.Access
-	// CacheDir keeps bundles that were read from registries, by digest, and what was made of them, by the hash of all
-	// that it depends on: this program, the ladder, and the bundles. Empty means no cache.
+	// CacheDir keeps bundles that were read from registries, by digest, and rendered documents, by the hash of
+	// everything that they depend on: this program, the ladder, and the bundles. Empty means no cache.
 	CacheDir string
-	// Repository, if set, is where bundle folders will be pushed to: their documents then name the image that this
-	// gives.
+	// Repository, if set, is the repository to which bundle folders will be pushed. The documents of a bundle folder
+	// then name the image that this push will create.
 	Repository string
 }
 
-// content reads a bundle image or folder; it does not decode it before the channel is closed.
-func (b *Bundles) content(ctx context.Context, root *os.Root, image, dir string,
+// readContent reads the bundle image or, if image is empty, the bundle folder dir below root. It decodes the bundle
+// after the channel decode is closed, to limit memory. The content has an image only for a folder that will be pushed
+// to b.Repository.
+func (b *Bundles) readContent(ctx context.Context, root *os.Root, image, dir string,
 	decode <-chan struct{}) (compile.Content, error) {
 	switch {
 	case image != "":
@@ -47,25 +49,25 @@ func (b *Bundles) content(ctx context.Context, root *os.Root, image, dir string,
 	case dir == "":
 		return compile.Content{}, errors.New("it has neither an image nor a path")
 	}
-	// A root of its own: a file of a root is opened folder by folder from there.
+	// Opening a file of an os.Root opens all folders from that root, so a root of the bundle folder is faster.
 	sub, err := root.OpenRoot(filepath.FromSlash(path.Clean(dir)))
 	if err != nil {
 		return compile.Content{}, fmt.Errorf("open bundle folder: %w", err)
 	}
 	defer func() { _ = sub.Close() }()
-	bundle, err := readOnce(ctx, sub.FS(), decode)
+	bundle, err := readAfterSignal(ctx, sub.FS(), decode)
 	if err != nil {
 		return compile.Content{}, fmt.Errorf("read bundle folder %s: %w", dir, err)
 	}
 	content := compile.Content{Bundle: bundle}
 	if b.Repository != "" {
-		content.Image, err = imageOf(filepath.Join(root.Name(), filepath.FromSlash(dir)), b.Repository)
+		content.Image, err = predictImage(filepath.Join(root.Name(), filepath.FromSlash(dir)), b.Repository)
 	}
 	return content, err
 }
 
-// readOnce decodes a bundle once the channel is closed.
-func readOnce(ctx context.Context, files fs.FS, decode <-chan struct{}) (*bundles.Bundle, error) {
+// readAfterSignal decodes a bundle after the channel decode is closed.
+func readAfterSignal(ctx context.Context, files fs.FS, decode <-chan struct{}) (*bundles.Bundle, error) {
 	select {
 	case <-decode:
 		return bundles.Read(files)
@@ -74,8 +76,8 @@ func readOnce(ctx context.Context, files fs.FS, decode <-chan struct{}) (*bundle
 	}
 }
 
-// imageOf is the image that pushing a bundle folder will give.
-func imageOf(dir, repository string) (string, error) {
+// predictImage returns the reference, with digest, of the image that pushing a bundle folder will create.
+func predictImage(dir, repository string) (string, error) {
 	image, err := oci.BundleImage(dir)
 	if err != nil {
 		return "", err
@@ -87,13 +89,14 @@ func imageOf(dir, repository string) (string, error) {
 	return repository + "@" + digest.String(), nil
 }
 
-// fetch reads a bundle image, from the cache if it is there.
+// fetch reads a bundle image from the cache or, if the cache does not have it, from the registry, and adds it to the
+// cache. An image without a digest is not cached, because its content can change.
 func (b *Bundles) fetch(ctx context.Context, image string, decode <-chan struct{}) (*bundles.Bundle, error) {
 	digest := ladder.Digest(image)
 	cached := filepath.Join(b.CacheDir, strings.ReplaceAll(digest, ":", "-"))
 	if b.CacheDir != "" && digest != "" {
 		if _, err := os.Stat(cached); err == nil {
-			if bundle, err := readOnce(ctx, os.DirFS(cached), decode); err == nil {
+			if bundle, err := readAfterSignal(ctx, os.DirFS(cached), decode); err == nil {
 				return bundle, nil
 			}
 		}
@@ -105,7 +108,7 @@ func (b *Bundles) fetch(ctx context.Context, image string, decode <-chan struct{
 	if err != nil {
 		return nil, err
 	}
-	bundle, err := readOnce(ctx, files, decode)
+	bundle, err := readAfterSignal(ctx, files, decode)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", image, err)
 	}
@@ -116,7 +119,7 @@ func (b *Bundles) fetch(ctx context.Context, image string, decode <-chan struct{
 	return bundle, nil
 }
 
-// copyToCache copies a bundle into the cache, completely or not at all.
+// copyToCache copies a bundle to the cache; an incomplete copy is never visible there.
 func copyToCache(dir string, files fs.FS) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		return fmt.Errorf("make cache: %w", err)
@@ -141,13 +144,14 @@ func copyToCache(dir string, files fs.FS) error {
 // maxIcon bounds the size of a package's icon, which is part of the catalog.
 const maxIcon = 256 << 10
 
-// iconTypes are the media types that OLM shows, by extension.
+// iconTypes are the media types that OLM shows, by file extension.
 var iconTypes = map[string]string{
 	".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
 }
 
-// icon reads the icon that a ladder names; nil if it names none.
-func icon(dir string, l *ladder.Ladder) (*catalogs.Icon, error) {
+// readIcon reads the icon that a ladder names; nil if it names none. The error wraps ladder.ErrInvalid if OLM does not
+// show icons of its type, or if it is larger than maxIcon.
+func readIcon(dir string, l *ladder.Ladder) (*catalogs.Icon, error) {
 	if l.Icon == "" {
 		return nil, nil
 	}

@@ -28,7 +28,7 @@ import (
 // maxAge is how long an entry of the cache is kept.
 const maxAge = 30 * 24 * time.Hour
 
-// programID identifies this program: another build may render differently.
+// programID identifies this program, because another build might render differently. Empty means unknown.
 var programID = sync.OnceValue(func() string {
 	name, err := os.Executable()
 	if err != nil {
@@ -41,10 +41,9 @@ var programID = sync.OnceValue(func() string {
 	return fmt.Sprintf("%s %d %d", name, info.Size(), info.ModTime().UnixNano())
 })
 
-// key is the hash of everything that the bundles' documents depend on. Empty
-// means that there is no cache, or that something cannot be read, which a later
-// read reports.
-func (b *Bundles) key(dir string, l *ladder.Ladder, icon *catalogs.Icon) string {
+// computeCacheKey returns the hash of everything that the bundles' documents depend on. Empty means that there is no
+// cache, or that a file cannot be read; a later read of the file then reports the error.
+func (b *Bundles) computeCacheKey(dir string, l *ladder.Ladder, icon *catalogs.Icon) string {
 	if b.CacheDir == "" || programID() == "" {
 		return ""
 	}
@@ -59,7 +58,7 @@ func (b *Bundles) key(dir string, l *ladder.Ladder, icon *catalogs.Icon) string 
 		err = errors.Join(err, hashFolder(sum, root, bundle.Path))
 	}
 	for _, old := range l.Retired {
-		// Retired bundles may no longer exist.
+		// Retired bundles might not exist.
 		if hashFolder(sum, root, old.Path) != nil {
 			fmt.Fprintf(sum, "%s is gone\n", old.Version)
 		}
@@ -70,8 +69,8 @@ func (b *Bundles) key(dir string, l *ladder.Ladder, icon *catalogs.Icon) string 
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// hashFolder adds the names and contents of all files below a folder; nothing for an image, whose digest is in the
-// ladder.
+// hashFolder adds the names and contents of all files below a folder to sum. If dir is empty it adds nothing: the
+// bundle is an image, whose digest is in the ladder.
 func hashFolder(sum hash.Hash, root *os.Root, dir string) error {
 	if dir == "" {
 		return nil
@@ -94,23 +93,25 @@ func hashFolder(sum hash.Hash, root *os.Root, dir string) error {
 	})
 }
 
-func (b *Bundles) entry(key string) string { return filepath.Join(b.CacheDir, "rendered", key+".json") }
+func (b *Bundles) entryPath(key string) string {
+	return filepath.Join(b.CacheDir, "rendered", key+".json")
+}
 
-// An entry of the cache is a line with a compile.Cacheable, followed by the documents of the bundles, a line each.
+// An entry of the cache is a line with a compile.Cacheable, followed by the documents of the bundles, one per line.
 
-// cached returns what is known of a key, and the documents; nil if nothing is known.
-func (b *Bundles) cached(key string) (*compile.Cacheable, io.ReadCloser) {
+// openEntry returns the entry of a key and a reader of its documents; nil if there is no entry.
+func (b *Bundles) openEntry(key string) (*compile.Cacheable, io.ReadCloser) {
 	if key == "" {
 		return nil, nil
 	}
-	f, err := os.Open(b.entry(key))
+	f, err := os.Open(b.entryPath(key))
 	if err != nil {
 		return nil, nil
 	}
 	reader := bufio.NewReader(f)
-	head, err := reader.ReadBytes('\n')
+	header, err := reader.ReadBytes('\n')
 	var out compile.Cacheable
-	if err != nil || json.Unmarshal(head, &out) != nil {
+	if err != nil || json.Unmarshal(header, &out) != nil {
 		_ = f.Close()
 		return nil, nil
 	}
@@ -120,33 +121,34 @@ func (b *Bundles) cached(key string) (*compile.Cacheable, io.ReadCloser) {
 	}{reader, f}
 }
 
-// store caches a result and its documents. A cache that cannot be written is not an error.
-func (b *Bundles) store(key string, c *compile.Cacheable, documents io.ReadSeeker) {
+// storeEntry writes a result and its documents to the cache. A cache that cannot be written is not an error.
+func (b *Bundles) storeEntry(key string, c *compile.Cacheable, documents io.ReadSeeker) {
 	if key == "" {
 		return
 	}
-	head, err := json.Marshal(c)
-	if err != nil || os.MkdirAll(filepath.Dir(b.entry(key)), 0o750) != nil {
+	header, err := json.Marshal(c)
+	if err != nil || os.MkdirAll(filepath.Dir(b.entryPath(key)), 0o750) != nil {
 		return
 	}
 	if _, err := documents.Seek(0, io.SeekStart); err != nil {
 		return
 	}
-	_ = replaceFileWith(b.entry(key), io.MultiReader(bytes.NewReader(append(head, '\n')), documents))
+	_ = replaceFileWith(b.entryPath(key), io.MultiReader(bytes.NewReader(append(header, '\n')), documents))
 }
 
-// prune removes what was written more than maxAge ago. now is the time.
+// prune removes the entries of the cache that were written more than maxAge ago. It ignores errors.
 func (b *Bundles) prune(now time.Time) {
 	if b.CacheDir == "" {
 		return
 	}
-	entries, err := os.ReadDir(filepath.Dir(b.entry("")))
+	dir := filepath.Dir(b.entryPath(""))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > maxAge {
-			_ = os.Remove(filepath.Join(filepath.Dir(b.entry("")), e.Name()))
+			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
 }

@@ -29,23 +29,24 @@ import (
 // catalogFile is the name of a package's file in the folder of that package.
 const catalogFile = "catalog.json"
 
-// Options say how a folder is compiled.
+// Options control how a folder is compiled.
 type Options struct {
 	Bundles Bundles
-	// Published is the catalog as clusters see it now; nil compares with what is in the output folder.
+	// Published is the catalog that clusters use at present; nil compares with the content of the output folder.
 	Published []*catalogs.Package
 	// Installed is what clusters run, by package.
 	Installed map[string][]catalogs.Installed
 	Now       time.Time
-	// Parallel is how many packages are compiled at a time, and so bounds memory. Default: the number of processors.
+	// Parallel is the number of packages that are compiled at a time, which bounds memory. Default: the number
+	// of processors.
 	Parallel int
-	// Progress is called after each version, never twice at a time; it may be nil.
+	// Progress is called after each version, never concurrently; it can be nil.
 	Progress func(done, total int)
 	// Check compares with the output folder, and writes nothing.
 	Check bool
 }
 
-// Report says what compiling changed.
+// Report is what compiling changed.
 type Report struct {
 	// Packages are sorted by name.
 	Packages []Package `json:"packages"`
@@ -59,41 +60,42 @@ type Package struct {
 	// Changed reports whether the file differs from before; Removed, that it was removed.
 	Changed bool `json:"changed"`
 	Removed bool `json:"removed,omitempty"`
-	// Channels are in the order of the ladder, followed by removed ones.
+	// Channels are in the order of the ladder, followed by removed channels.
 	Channels []Channel         `json:"channels,omitempty"`
 	Bundles  int               `json:"bundles"`
 	Waiting  []compile.Waiting `json:"waiting,omitempty"`
 	Notes    []string          `json:"notes,omitempty"`
 
-	// relations are the bundles, with nothing but what they provide and need.
+	// relations are the bundles with only the properties that they provide and need.
 	relations []*catalogs.Bundle
 }
 
-// Channel is the head of a channel, as versions; empty if there is no such channel.
+// Channel is the head of a channel before and after compiling, as versions; empty if the channel does not exist.
 type Channel struct {
 	Name   string `json:"name"`
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
 
-// Changed reports whether anything differs from before.
+// Changed reports whether any package differs from before.
 func (r Report) Changed() bool {
 	return slices.ContainsFunc(r.Packages, func(p Package) bool { return p.Changed })
 }
 
-// Compile compiles the ladders in dir into the folder out, which is made if it is not there. Errors are joined over the
-// packages; they wrap those of packages compile, ladder and oci. If there is any, out is as it was, and is not made.
+// Compile compiles the ladders in dir into the folder out, which is created if it does not exist. Errors are joined
+// over the packages; they wrap those of packages compile, ladder and oci. If there is an error, out is unchanged, and
+// is not created.
 func Compile(ctx context.Context, dir, out string, o Options) (report Report, err error) {
 	ladders, err := LoadAll(dir)
 	if err != nil {
 		return Report{}, err
 	}
-	made := missingFolders(out)
+	missing := listMissingFolders(out)
 	stage, err := createStage(out, o.Check)
 	defer func() {
 		_ = os.RemoveAll(stage)
 		if err != nil {
-			removeEmpty(made)
+			removeEmptyFolders(missing)
 		}
 	}()
 	if err != nil {
@@ -103,17 +105,17 @@ func Compile(ctx context.Context, dir, out string, o Options) (report Report, er
 	return c.run(ctx, ladders)
 }
 
-// run compiles all ladders, and brings what has changed to the output folder.
+// run compiles all ladders, and moves the changed packages to the output folder.
 func (c *compiler) run(ctx context.Context, ladders []*ladder.File) (Report, error) {
 	report, err := c.compileAll(ctx, ladders)
 	if err != nil {
 		return Report{}, err
 	}
-	gone, err := c.removedPackages(ladders)
+	removed, err := c.listRemovedPackages(ladders)
 	if err != nil {
 		return Report{}, err
 	}
-	report.Packages = append(report.Packages, gone...)
+	report.Packages = append(report.Packages, removed...)
 	slices.SortFunc(report.Packages, func(a, b Package) int { return strings.Compare(a.Name, b.Name) })
 	if c.Check {
 		return report, nil
@@ -122,19 +124,19 @@ func (c *compiler) run(ctx context.Context, ladders []*ladder.File) (Report, err
 	return report, c.publish(report)
 }
 
-// missingFolders are those that have to be made for a folder, itself first.
-func missingFolders(dir string) []string {
+// listMissingFolders returns the folders that must be created for a folder, including itself, the innermost first.
+func listMissingFolders(dir string) []string {
 	var out []string
-	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+	for folder := filepath.Clean(dir); ; folder = filepath.Dir(folder) {
+		if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) || folder == filepath.Dir(folder) {
 			return out
 		}
-		out = append(out, at)
+		out = append(out, folder)
 	}
 }
 
-// removeEmpty removes folders that were made for nothing, the innermost first.
-func removeEmpty(folders []string) {
+// removeEmptyFolders removes folders, the innermost first, until a folder is not empty.
+func removeEmptyFolders(folders []string) {
 	for _, dir := range folders {
 		if os.Remove(dir) != nil {
 			return
@@ -142,8 +144,9 @@ func removeEmpty(folders []string) {
 	}
 }
 
-// createStage makes the folder in which everything is written first: in the same file system as the output, and
-// hidden, so that no reader takes it for a part of the catalog.
+// createStage creates the folder to which everything is written first. It is in the same file system as the output,
+// so that files can be moved, and hidden, so that readers ignore it. With check, it is in the system's folder for
+// temporary files, because the output must not change.
 func createStage(out string, check bool) (string, error) {
 	parent := out
 	if check {
@@ -167,8 +170,8 @@ type compiler struct {
 	done, total int // versions
 }
 
-// advance reports that further versions are done.
-func (c *compiler) advance(versions int) {
+// reportProgress reports that further versions are done.
+func (c *compiler) reportProgress(versions int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done += versions
@@ -177,20 +180,21 @@ func (c *compiler) advance(versions int) {
 	}
 }
 
-// counted are contents that report each version that was requested.
-type counted struct {
+// countingContents are contents that report each version that was requested.
+type countingContents struct {
 	compile.Contents
 
-	advance func(versions int)
+	reportProgress func(versions int)
 }
 
 // Content implements compile.Contents.
-func (c counted) Content(version string) (compile.Content, bool, error) {
-	defer c.advance(1)
+func (c countingContents) Content(version string) (compile.Content, bool, error) {
+	defer c.reportProgress(1)
 	return c.Contents.Content(version)
 }
 
-// compileAll compiles every package into the stage.
+// compileAll compiles every package into the stage, several at a time. It compiles the other packages too if a package
+// fails, and joins the errors.
 func (c *compiler) compileAll(ctx context.Context, ladders []*ladder.File) (Report, error) {
 	report := Report{Packages: make([]Package, len(ladders))}
 	problems := make([]error, len(ladders))
@@ -209,24 +213,24 @@ func (c *compiler) compileAll(ctx context.Context, ladders []*ladder.File) (Repo
 		return Report{}, err
 	}
 	noteSharedKinds(report.Packages)
-	noteUnprovided(report.Packages)
+	noteMissingRequirements(report.Packages)
 	return report, errors.Join(problems...)
 }
 
-// compilePackage compiles a package into the stage.
+// compilePackage compiles a package into the stage, and returns how it differs from the package in the output folder.
 func (c *compiler) compilePackage(ctx context.Context, l *ladder.Ladder) (Package, error) {
-	before, err := c.readPrevious(l.Package)
+	inFolder, err := c.readPrevious(l.Package)
 	if err != nil {
 		return Package{}, err
 	}
-	in := compile.Input{Ladder: l, Previous: c.published(l.Package, before), Installed: c.Installed[l.Package],
+	in := compile.Input{Ladder: l, Previous: c.choosePrevious(l.Package, inFolder), Installed: c.Installed[l.Package],
 		Now: c.Now}
 	result, documents, err := c.compile(ctx, in)
 	if err != nil {
 		return Package{}, err
 	}
 	defer func() { _ = documents.Close() }()
-	related, err := relatedBundles(result.Relations)
+	related, err := toBundles(result.Relations)
 	if err != nil {
 		return Package{}, err
 	}
@@ -235,43 +239,45 @@ func (c *compiler) compilePackage(ctx context.Context, l *ladder.Ladder) (Packag
 	if err := writeResult(staged, result, documents); err != nil {
 		return Package{}, err
 	}
-	same, err := sameFiles(staged, filepath.Join(c.out, file))
+	isSame, err := isSameFile(staged, filepath.Join(c.out, file))
 	if err != nil {
 		return Package{}, err
 	}
 	return Package{
-		Name: l.Package, File: file, Changed: !same, Bundles: len(result.Package.Bundles),
-		Channels: Heads(l.Rungs(), before, result.Package), Waiting: result.Waiting, Notes: result.Notes,
+		Name: l.Package, File: file, Changed: !isSame, Bundles: len(result.Package.Bundles),
+		Channels: CompareHeads(l.ListChannels(), inFolder, result.Package), Waiting: result.Waiting,
+		Notes:     result.Notes,
 		relations: related,
 	}, nil
 }
 
-// compile compiles a package, with what is cached of it if nothing that matters has changed since. It also returns the
-// documents of the bundles, which are to be closed.
+// compile compiles a package, and uses the cached part if its inputs are unchanged. It also returns the documents of
+// the bundles, which the caller must close.
 func (c *compiler) compile(ctx context.Context, in compile.Input) (compile.Result, io.ReadCloser, error) {
 	l := in.Ladder
-	// If the ladder does not compile with any bundles, none have to be read.
+	// If the graph of the ladder does not compile, the bundles need not be read.
 	if _, err := compile.Graph(l); err != nil {
 		return compile.Result{}, nil, err
 	}
 	var err error
-	if in.Icon, err = icon(c.dir, l); err != nil {
+	if in.Icon, err = readIcon(c.dir, l); err != nil {
 		return compile.Result{}, nil, err
 	}
-	key := c.Bundles.key(c.dir, l, in.Icon)
-	cached, documents := c.Bundles.cached(key)
+	key := c.Bundles.computeCacheKey(c.dir, l, in.Icon)
+	cached, documents := c.Bundles.openEntry(key)
 	if in.Cached = cached; cached != nil {
 		result, err := compile.Compile(in)
 		if err != nil {
 			_ = documents.Close()
 		}
-		c.advance(len(l.Bundles) + len(l.Retired))
+		c.reportProgress(len(l.Bundles) + len(l.Retired))
 		return result, documents, err
 	}
 	return c.compileContents(ctx, in, key)
 }
 
-// compileContents compiles a package from its bundles, and caches the result.
+// compileContents compiles a package from its bundles, and caches the result. It also returns the documents of the
+// bundles, which the caller must close.
 func (c *compiler) compileContents(ctx context.Context, in compile.Input,
 	key string) (compile.Result, io.ReadCloser, error) {
 	contents, err := c.Bundles.Contents(ctx, c.dir, in.Ladder)
@@ -283,19 +289,19 @@ func (c *compiler) compileContents(ctx context.Context, in compile.Input,
 	if err != nil {
 		return compile.Result{}, nil, err
 	}
-	in.Contents, in.Emit = counted{contents, c.advance}, documents.add
+	in.Contents, in.Emit = countingContents{contents, c.reportProgress}, documents.add
 	result, err := compile.Compile(in)
 	if err = errors.Join(err, documents.flush()); err != nil {
 		return compile.Result{}, nil, errors.Join(err, documents.Close())
 	}
-	c.Bundles.store(key, result.Cacheable(), documents)
+	c.Bundles.storeEntry(key, result.Cacheable(), documents)
 	if _, err := documents.Seek(0, io.SeekStart); err != nil {
 		return compile.Result{}, nil, errors.Join(fmt.Errorf("read documents: %w", err), documents.Close())
 	}
 	return result, documents, nil
 }
 
-// readPrevious reads the graph of a package as it is in the output folder; nil if it is not there.
+// readPrevious reads the graph of a package from the output folder; nil if it is not there.
 func (c *compiler) readPrevious(pkg string) (*catalogs.Package, error) {
 	f, err := os.Open(filepath.Join(c.out, pkg, catalogFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -305,16 +311,18 @@ func (c *compiler) readPrevious(pkg string) (*catalogs.Package, error) {
 		return nil, fmt.Errorf("read compiled package: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	p, err := catalogs.ReadPackageWith(catalogs.SingleFile(f.Name(), f), pkg)
+	p, err := catalogs.ReadPackageWithManifests(catalogs.SingleFile(f.Name(), f), pkg)
 	if err != nil {
 		return nil, fmt.Errorf("read compiled package: %w", err)
 	}
 	return p, nil
 }
 
-func (c *compiler) published(pkg string, before *catalogs.Package) *catalogs.Package {
+// choosePrevious returns the package with which the ladder is compared: the published package, or inFolder, the package
+// in the output folder, if no published catalog is given. It is nil if the package was never published.
+func (c *compiler) choosePrevious(pkg string, inFolder *catalogs.Package) *catalogs.Package {
 	if c.Published == nil {
-		return before
+		return inFolder
 	}
 	i := slices.IndexFunc(c.Published, func(p *catalogs.Package) bool { return p.Name == pkg })
 	if i < 0 {
@@ -323,10 +331,12 @@ func (c *compiler) published(pkg string, before *catalogs.Package) *catalogs.Pac
 	return c.Published[i]
 }
 
-// Heads compares the heads of two packages, either of which may be nil, by the rungs of a ladder.
-func Heads(rungs []string, before, after *catalogs.Package) []Channel {
+// CompareHeads returns the heads of the channels in two packages, each of which can be nil. The channels of the ladder,
+// in the order of the argument, come first, followed by the other channels of before. Channels without a head in both
+// packages are omitted.
+func CompareHeads(channels []string, before, after *catalogs.Package) []Channel {
 	var out []Channel
-	names := slices.Clone(rungs)
+	names := slices.Clone(channels)
 	if before != nil {
 		for _, c := range before.Summary().Channels {
 			if !slices.Contains(names, c.Name) {
@@ -335,7 +345,7 @@ func Heads(rungs []string, before, after *catalogs.Package) []Channel {
 		}
 	}
 	for _, name := range names {
-		c := Channel{Name: name, Before: headOf(before, name), After: headOf(after, name)}
+		c := Channel{Name: name, Before: findHead(before, name), After: findHead(after, name)}
 		if c.Before != "" || c.After != "" {
 			out = append(out, c)
 		}
@@ -343,17 +353,19 @@ func Heads(rungs []string, before, after *catalogs.Package) []Channel {
 	return out
 }
 
-func headOf(p *catalogs.Package, channel string) string {
+// findHead returns the version of a channel's head; empty if there is none.
+func findHead(p *catalogs.Package, channel string) string {
 	if p == nil || p.Channels[channel] == nil {
 		return ""
 	}
-	head, err := p.Target(channel, "")
+	head, err := p.Head(channel)
 	if err != nil {
 		return ""
 	}
 	return head.VersionString()
 }
 
+// writeResult writes a package's file, which must not exist yet. documents are the documents of its bundles.
 func writeResult(path string, r compile.Result, documents io.Reader) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a catalog is there to be read
 		return fmt.Errorf("write compiled package: %w", err)
@@ -363,13 +375,14 @@ func writeResult(path string, r compile.Result, documents io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("write compiled package: %w", err)
 	}
-	if err := errors.Join(r.WriteAround(f, documents), f.Close()); err != nil {
+	if err := errors.Join(r.WriteWithDocuments(f, documents), f.Close()); err != nil {
 		return fmt.Errorf("write compiled package: %w", err)
 	}
 	return nil
 }
 
-func sameFiles(a, b string) (bool, error) {
+// isSameFile reports whether two files have the same content; false if b does not exist.
+func isSameFile(a, b string) (bool, error) {
 	x, err := os.Stat(a)
 	if err != nil {
 		return false, fmt.Errorf("compare: %w", err)
@@ -381,69 +394,70 @@ func sameFiles(a, b string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("compare: %w", err)
 	}
-	left, err := os.Open(a)
+	fileA, err := os.Open(a)
 	if err != nil {
 		return false, fmt.Errorf("compare: %w", err)
 	}
-	defer func() { _ = left.Close() }()
-	right, err := os.Open(b)
+	defer func() { _ = fileA.Close() }()
+	fileB, err := os.Open(b)
 	if err != nil {
 		return false, fmt.Errorf("compare: %w", err)
 	}
-	defer func() { _ = right.Close() }()
-	return sameContent(left, right)
+	defer func() { _ = fileB.Close() }()
+	return isSameContent(fileA, fileB)
 }
 
-// sameContent compares two files of the same size.
-func sameContent(left, right io.Reader) (bool, error) {
+// isSameContent reports whether two files of the same size have the same content.
+func isSameContent(left, right io.Reader) (bool, error) {
 	const piece = 64 << 10
 	x, y := make([]byte, piece), make([]byte, piece)
 	for {
 		n, err := io.ReadFull(left, x)
-		m, failed := io.ReadFull(right, y)
+		m, rightErr := io.ReadFull(right, y)
 		switch {
 		case !bytes.Equal(x[:n], y[:m]):
 			return false, nil
+		// Both files end here, because they have the same size.
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return true, nil
-		case err != nil || failed != nil:
-			return false, fmt.Errorf("compare: %w", errors.Join(err, failed))
+		case err != nil || rightErr != nil:
+			return false, fmt.Errorf("compare: %w", errors.Join(err, rightErr))
 		}
 	}
 }
 
-// removedPackages finds packages in the output folder that no longer have a ladder. A deprecated package may be
-// removed; the others, and those of the published catalog, are an error that wraps compile.ErrContinuity.
-func (c *compiler) removedPackages(ladders []*ladder.File) ([]Package, error) {
-	has := func(name string) bool {
+// listRemovedPackages returns packages in the output folder that have no ladder. The error wraps
+// compile.ErrContinuity if such a package, or a published package without a ladder, is not deprecated.
+func (c *compiler) listRemovedPackages(ladders []*ladder.File) ([]Package, error) {
+	hasLadder := func(name string) bool {
 		return slices.ContainsFunc(ladders, func(f *ladder.File) bool { return f.Ladder.Package == name })
 	}
-	compiled, err := filepath.Glob(filepath.Join(escapeGlob(c.out), "*", catalogFile))
+	compiledFiles, err := filepath.Glob(filepath.Join(escapeGlob(c.out), "*", catalogFile))
 	if err != nil {
 		return nil, fmt.Errorf("list output folder: %w", err)
 	}
 	var out []Package
-	lost := slices.Clone(c.Published)
-	for _, path := range compiled {
+	earlierPackages := slices.Clone(c.Published)
+	for _, path := range compiledFiles {
 		name := filepath.Base(filepath.Dir(path))
-		if strings.HasPrefix(name, ".") || has(name) {
+		isHidden := strings.HasPrefix(name, ".") // readers of catalogs ignore hidden folders
+		if isHidden || hasLadder(name) {
 			continue
 		}
 		p, err := c.readPrevious(name)
 		if err != nil {
 			return nil, err
 		}
-		lost = append(lost, p)
+		earlierPackages = append(earlierPackages, p)
 		out = append(out, Package{Name: name, File: filepath.Join(name, catalogFile), Changed: true, Removed: true,
-			Channels: Heads(nil, p, nil)})
+			Channels: CompareHeads(nil, p, nil)})
 	}
 	var problems []error
-	for _, p := range lost {
-		if p.Deprecation == "" && !has(p.Name) {
+	for _, p := range earlierPackages {
+		if p.Deprecation == "" && !hasLadder(p.Name) {
 			problems = append(problems,
 				fmt.Errorf("%w: package %q was offered and no longer has a ladder: restore its file, or deprecate "+
-					""+"the package and publish that first",
-					compile.ErrContinuity, p.Name))
+					"the package and publish that first", compile.ErrContinuity, p.Name))
 		}
 	}
 	return out, errors.Join(problems...)
@@ -454,63 +468,64 @@ func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
-// publish moves what has changed from the stage to its place, file by file: packages do not depend on each other. If
-// one cannot be moved, those before it are as they were.
+// publish moves the changed files from the stage to their places. Packages are moved one by one, because they do not
+// depend on each other. If a file cannot be moved, the earlier moves are undone.
 func (c *compiler) publish(r Report) error {
-	var undo []func()
+	var undos []func()
 	for _, p := range r.Packages {
 		if !p.Changed {
 			continue
 		}
-		back, err := c.publishPackage(p)
+		undoPackage, err := c.publishPackage(p)
 		if err != nil {
-			for _, f := range slices.Backward(undo) {
+			for _, f := range slices.Backward(undos) {
 				f()
 			}
 			return err
 		}
-		undo = append(undo, back)
+		undos = append(undos, undoPackage)
 	}
 	return nil
 }
 
-// publishPackage moves the file of a package to its place, or removes it, and returns what undoes that.
+// publishPackage moves the file of a package from the stage to its place, or removes the file of a removed package, and
+// returns a function that undoes this. The old file is kept in the stage for that.
 func (c *compiler) publishPackage(p Package) (undo func(), err error) {
 	target := filepath.Join(c.out, p.File)
-	made := missingFolders(filepath.Dir(target))
-	former := filepath.Join(c.stage, p.Name+".former")
+	missing := listMissingFolders(filepath.Dir(target))
+	backup := filepath.Join(c.stage, p.Name+".former")
 	undo = func() {
-		if errors.Is(os.Rename(former, target), fs.ErrNotExist) { // there was none
+		if errors.Is(os.Rename(backup, target), fs.ErrNotExist) { // there was no file
 			_ = os.Remove(target)
-			removeEmpty(made)
+			removeEmptyFolders(missing)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // a catalog is there to be read
 		return nil, fmt.Errorf("write package %q: %w", p.Name, err)
 	}
 	if p.Removed {
-		if err := os.Rename(target, former); err != nil {
+		if err := os.Rename(target, backup); err != nil {
 			return nil, fmt.Errorf("remove package %q: %w", p.Name, err)
 		}
 		folder := filepath.Dir(target)
-		_ = os.Remove(folder) // It stays if it contains other files.
+		_ = os.Remove(folder) // A folder with other files is not removed.
 		return func() {
 			_ = os.MkdirAll(folder, 0o755) //nolint:gosec // a catalog is there to be read
 			undo()
 		}, nil
 	}
-	// The former file keeps its place until the new one takes it.
-	if err := linkOrCopy(target, former); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// The old file stays in place until the rename replaces it, so that readers always find a file.
+	if err := linkOrCopy(target, backup); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("write package %q: %w", p.Name, err)
 	}
 	if err := os.Rename(filepath.Join(c.stage, p.File), target); err != nil {
-		removeEmpty(made)
+		removeEmptyFolders(missing)
 		return nil, fmt.Errorf("write package %q: %w", p.Name, err)
 	}
 	return undo, nil
 }
 
-// linkOrCopy gives a file another name; where the file system has no such links, it copies the file.
+// linkOrCopy makes a hard link to a file, or a copy if the file system does not support hard links.
 func linkOrCopy(from, to string) error {
 	if err := os.Link(from, to); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -17,16 +17,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bellwether-dev/bellwether/bundles/bundletest/nested"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
-	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-// watchedImages has bundle folders as images, and counts those that are fetched and decoded.
+// watchedImages has bundle folders as images, and counts the folders that are fetched and decoded.
 type watchedImages struct {
 	dir string
 
@@ -52,7 +51,7 @@ func (i *watchedImages) counts() (fetched, decoded int) {
 	return len(i.fetched), len(i.decoded)
 }
 
-// watched tells when files are opened.
+// watched reports when files are opened.
 type watched struct {
 	fs.FS
 
@@ -64,14 +63,15 @@ func (w watched) Open(name string) (fs.File, error) {
 	return w.FS.Open(name)
 }
 
-// A package of thousands of versions is never in memory: of the bundles few are fetched ahead, and one is decoded.
+// A package of thousands of versions must never be in memory: only a few bundles are fetched ahead, and one
+// is decoded.
 func TestContentsReadsFewAhead(t *testing.T) {
 	const versions, fetchedAhead, decodedAhead = 30, 4, 1
 	dir := t.TempDir()
 	l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: "p"}
 	for j := range versions {
 		v := catalogtest.Version(j)
-		if err := compiletest.WriteBundle(filepath.Join(dir, v), "p", v, 100); err != nil {
+		if err := catalogtest.WriteBundleDir(filepath.Join(dir, v), "p", v, 100); err != nil {
 			t.Fatal(err)
 		}
 		// The order of the ladder does not matter.
@@ -104,16 +104,16 @@ func TestContentsReadsFewAhead(t *testing.T) {
 	}
 }
 
-// Whoever stops in between leaves no read behind that waits for ever.
+// If a caller stops early, no read must wait forever.
 func TestContentsCanBeClosedEarly(t *testing.T) {
-	dir, _ := ladders(t, compiletest.Folder{Packages: 1, Versions: 8, SchemaBytes: 100})
+	dir, _ := ladders(t, catalogtest.LadderFolder{Packages: 1, Versions: 8, SchemaBytes: 100})
 	files, err := folder.LoadAll(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read, seen := folder.Bundles{}, 0
 	stop := errors.New("stopped")
-	err = read.Each(t.Context(), dir, files[0].Ladder, func(compile.Content) error {
+	err = read.VisitBundles(t.Context(), dir, files[0].Ladder, func(compile.Content) error {
 		if seen++; seen == 3 {
 			return stop
 		}
@@ -124,19 +124,19 @@ func TestContentsCanBeClosedEarly(t *testing.T) {
 	}
 }
 
-// What is alive while a package is compiled does not grow with its versions. It is measured after the garbage is gone,
-// so it does not depend on the machine.
+// The memory that is in use while a package is compiled must not grow with its versions. It is measured after a
+// garbage collection, so that it does not depend on the machine.
 func TestCompileKeepsLittle(t *testing.T) {
 	const versions = 24
-	crds := nested.CRDs{Count: 2, Versions: 2, Bytes: 200 << 10, Seed: 1}
-	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: versions, CRDs: crds.Of})
+	crds := bundletest.NestedCRDs{Count: 2, Versions: 2, Bytes: 200 << 10, Seed: 1}
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 1, Versions: versions, CRDs: crds.Generate})
 	o := options
 	early, late := int64(math.MaxInt64), int64(math.MaxInt64)
 	o.Progress = func(done, _ int) {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		// The least of several: further versions are read meanwhile.
+		// The minimum of several measurements, because further versions are read at the same time.
 		switch {
 		case done >= 4 && done < 10:
 			early = min(early, int64(m.HeapAlloc))
@@ -151,7 +151,7 @@ func TestCompileKeepsLittle(t *testing.T) {
 	}
 	t.Logf("%d KiB are alive after a few versions, %d KiB after all %d, for %d KiB of catalog", early>>10, late>>10,
 		versions, info.Size()>>10)
-	// Where bundles are kept, each version takes several times its part of the catalog.
+	// If bundles are kept, each version takes several times its part of the catalog.
 	if growth := late - early; growth > info.Size() {
 		t.Errorf("what is alive grows by %d KiB, for a catalog of %d KiB", growth>>10, info.Size()>>10)
 	}
@@ -159,7 +159,7 @@ func TestCompileKeepsLittle(t *testing.T) {
 
 // Progress counts every version once, whether it is read or cached.
 func TestProgressCountsVersions(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 3, Versions: 4, SchemaBytes: 100})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 3, Versions: 4, SchemaBytes: 100})
 	o := options
 	o.Bundles.CacheDir = t.TempDir()
 	var got, want []int

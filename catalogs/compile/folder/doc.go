@@ -1,11 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package folder compiles a folder of ladder files into a folder that holds a
-// file-based catalog: it reads ladders, bundle folders and icons, fetches
-// bundle images by digest, has package compile do the work, and writes the
-// result.
+// Package folder compiles a folder of ladder files into a folder with a file-based catalog: it reads ladders, bundle
+// folders and icons, fetches bundle images by digest, calls package compile, and writes the result.
 //
-// Nothing is written before everything has compiled, and each package's file is
-// replaced as a whole. The content of a catalog is decided by package compile.
+// It writes nothing to the output before everything has compiled, and replaces each package's file as a whole.
+// Package compile decides the content of a catalog.
 package folder

@@ -18,16 +18,15 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
-	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
-var options = folder.Options{Now: compiletest.Now}
+var options = folder.Options{Now: catalogtest.HistoryDay}
 
 // ladders writes a folder of ladders and returns it, with a folder to compile into.
-func ladders(t *testing.T, f compiletest.Folder) (dir, out string) {
+func ladders(t *testing.T, f catalogtest.LadderFolder) (dir, out string) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := f.Write(dir); err != nil {
@@ -45,7 +44,7 @@ func mustCompile(t *testing.T, dir, out string, o folder.Options) folder.Report 
 	return r
 }
 
-// files are the contents of a folder, by name.
+// files returns the contents of a folder, by name.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -66,7 +65,7 @@ func files(t *testing.T, dir string) map[string]string {
 
 // Two packages that own one kind cannot be installed on one cluster.
 func TestSharedKinds(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 3, Versions: 1, SchemaBytes: 100})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 3, Versions: 1, SchemaBytes: 100})
 	one, other := catalogtest.PackageName(0), catalogtest.PackageName(1)
 	for _, file := range []string{"csv.yaml", "crd.yaml"} {
 		path := filepath.Join(dir, "bundles", other, catalogtest.Version(0), "manifests", file)
@@ -91,7 +90,7 @@ func TestSharedKinds(t *testing.T) {
 	}
 }
 
-// notes are those of each package.
+// notes returns the notes of each package.
 func notes(r folder.Report) map[string]string {
 	out := map[string]string{}
 	for _, p := range r.Packages {
@@ -100,9 +99,9 @@ func notes(r folder.Report) map[string]string {
 	return out
 }
 
-// A bundle may need what only another catalog has.
+// A bundle can need something that only another catalog provides.
 func TestUnprovided(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 2, SchemaBytes: 100})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 2, Versions: 2, SchemaBytes: 100})
 	one, other := catalogtest.PackageName(0), catalogtest.PackageName(1)
 	for i, needs := range []string{
 		fmt.Sprintf("dependencies:\n- {type: olm.package, value: {packageName: %s, version: '>=1.0.0'}}\n", other),
@@ -139,7 +138,7 @@ func edit(t *testing.T, dir, pkg string, change func(l *ladder.Ladder) error) {
 }
 
 func TestCompile(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 3, Versions: 2})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 3, Versions: 2})
 	report := mustCompile(t, dir, out, options)
 	for _, p := range report.Packages {
 		if want := []folder.Channel{{Name: "stable", After: "1.0.1"}}; !p.Changed || p.Bundles != 2 ||
@@ -163,7 +162,7 @@ func TestCompile(t *testing.T) {
 		t.Errorf("one at a time it compiles differently:\n%s", diff)
 	}
 	edit(t, dir, "operator-001", func(l *ladder.Ladder) error {
-		return l.Block(ladder.Block{Version: "1.0.1", Reason: "loses data"}, compiletest.Now)
+		return l.Block(ladder.Block{Version: "1.0.1", Reason: "loses data"}, catalogtest.HistoryDay)
 	})
 	blocked := mustCompile(t, dir, out, options)
 	want := []folder.Channel{{Name: "stable", Before: "1.0.1", After: "1.0.0"}}
@@ -174,7 +173,7 @@ func TestCompile(t *testing.T) {
 }
 
 func TestCheckWritesNothing(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: 2})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 1, Versions: 2})
 	check := options
 	check.Check = true
 	if r := mustCompile(t, dir, out, check); !r.Changed() {
@@ -239,7 +238,7 @@ func TestFailureChangesNothing(t *testing.T) {
 		}, ladder.ErrInvalid, "use svg, png, jpg or gif"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 2})
+			dir, out := ladders(t, catalogtest.LadderFolder{Packages: 2, Versions: 2})
 			mustCompile(t, dir, out, options)
 			before := files(t, out)
 			edit(t, dir, "operator-000", func(l *ladder.Ladder) error {
@@ -257,10 +256,10 @@ func TestFailureChangesNothing(t *testing.T) {
 	}
 }
 
-// A compilation that fails leaves nothing behind: no output folder, and none of the packages that were written before
-// another one could not be.
+// A failed compilation must leave nothing behind: no output folder, and no package that was written before
+// the failure.
 func TestFailureLeavesNothingBehind(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 2})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 2, Versions: 2})
 	parent := t.TempDir()
 	edit(t, dir, "operator-001", func(l *ladder.Ladder) error { l.Icon = "icon.exe"; return nil })
 	if _, err := folder.Compile(t.Context(), dir, filepath.Join(parent, "new", "out"), options); err == nil {
@@ -297,7 +296,7 @@ func TestFailureLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestUndoRemovesOnlyWhatWasNotThere: where the former file cannot be put back, what is in its place stays.
+// TestUndoRemovesOnlyWhatWasNotThere checks that the new file stays if the old file cannot be restored.
 func TestUndoRemovesOnlyWhatWasNotThere(t *testing.T) {
 	for name, test := range map[string]struct{ before, blocked, stays bool }{
 		"there was none":        {},
@@ -337,7 +336,7 @@ func TestUndoRemovesOnlyWhatWasNotThere(t *testing.T) {
 }
 
 func TestDeprecatedPackageCanBeRemoved(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 1})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 2, Versions: 1})
 	edit(t, dir, "operator-001", func(l *ladder.Ladder) error {
 		return l.Deprecate(ladder.Deprecation{Package: "operator-001", Message: "use another one"})
 	})
@@ -355,7 +354,7 @@ func TestDeprecatedPackageCanBeRemoved(t *testing.T) {
 }
 
 func TestComparesWithPublishedCatalog(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: 2})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 1, Versions: 2})
 	f, err := folder.Load(folder.Path(dir, "operator-000"))
 	if err != nil {
 		t.Fatal(err)
@@ -387,10 +386,10 @@ func (r *images) Bundle(_ context.Context, image string, _ oci.Access) (fs.FS, s
 }
 
 func TestImagesAreReadOnce(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: 1})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 1, Versions: 1})
 	registry := &images{dir: filepath.Join(dir, "bundles", "operator-000", "1.0.0")}
 	edit(t, dir, "operator-000", func(l *ladder.Ladder) error {
-		l.Bundles[0].Path, l.Bundles[0].Image = "", compiletest.Image("1.0.0")
+		l.Bundles[0].Path, l.Bundles[0].Image = "", catalogtest.HistoryImage("1.0.0")
 		return nil
 	})
 	o := options
@@ -402,7 +401,7 @@ func TestImagesAreReadOnce(t *testing.T) {
 		t.Errorf("the second compile changed something (%v), or read the registry again (%d reads)", r.Changed(),
 			registry.reads)
 	}
-	if !strings.Contains(first["operator-000/catalog.json"], compiletest.Image("1.0.0")) {
+	if !strings.Contains(first["operator-000/catalog.json"], catalogtest.HistoryImage("1.0.0")) {
 		t.Error("the catalog does not name the image")
 	}
 	o.Bundles.CacheDir = t.TempDir()
@@ -412,7 +411,7 @@ func TestImagesAreReadOnce(t *testing.T) {
 }
 
 func TestCacheDetectsEveryChange(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: 2})
+	dir, out := ladders(t, catalogtest.LadderFolder{Packages: 1, Versions: 2})
 	o := options
 	o.Bundles.CacheDir = t.TempDir()
 	mustCompile(t, dir, out, o)
@@ -420,7 +419,7 @@ func TestCacheDetectsEveryChange(t *testing.T) {
 		"nothing": func() {},
 		"the ladder": func() {
 			edit(t, dir, "operator-000", func(l *ladder.Ladder) error {
-				return l.Block(ladder.Block{Version: "1.0.0", Reason: "loses data"}, compiletest.Now)
+				return l.Block(ladder.Block{Version: "1.0.0", Reason: "loses data"}, catalogtest.HistoryDay)
 			})
 		},
 		"a bundle": func() {
@@ -457,7 +456,7 @@ func TestLoadAllWithoutLadders(t *testing.T) {
 }
 
 func TestSaveKeepsTheMode(t *testing.T) {
-	dir, _ := ladders(t, compiletest.Folder{Packages: 1, Versions: 2})
+	dir, _ := ladders(t, catalogtest.LadderFolder{Packages: 1, Versions: 2})
 	path := folder.Path(dir, "operator-000")
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
@@ -493,13 +492,13 @@ func TestFind(t *testing.T) {
 		want string
 		err  error
 	}{
-		"a file": {find: func() (*ladder.File, error) { return folder.Find(folder.Path(two, "b")) }, want: "b"},
-		"no file": {find: func() (*ladder.File, error) { return folder.Find(folder.Path(one, "b")) },
+		"a file": {find: func() (*ladder.File, error) { return folder.LoadOnly(folder.Path(two, "b")) }, want: "b"},
+		"no file": {find: func() (*ladder.File, error) { return folder.LoadOnly(folder.Path(one, "b")) },
 			err: fs.ErrNotExist},
-		"the only one": {find: func() (*ladder.File, error) { return folder.Find(one) }, want: "a"},
-		"one of two": {find: func() (*ladder.File, error) { return folder.Find(two) },
+		"the only one": {find: func() (*ladder.File, error) { return folder.LoadOnly(one) }, want: "a"},
+		"one of two": {find: func() (*ladder.File, error) { return folder.LoadOnly(two) },
 			err: folder.ErrSeveralLadders},
-		"of none":    {find: func() (*ladder.File, error) { return folder.Find(none) }, err: folder.ErrNoLadders},
+		"of none":    {find: func() (*ladder.File, error) { return folder.LoadOnly(none) }, err: folder.ErrNoLadders},
 		"by package": {find: func() (*ladder.File, error) { return folder.FindPackage(two, "b") }, want: "b"},
 		"not there": {find: func() (*ladder.File, error) { return folder.FindPackage(one, "b") },
 			err: folder.ErrNoLadder},

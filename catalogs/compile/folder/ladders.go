@@ -19,20 +19,20 @@ import (
 )
 
 var (
-	// ErrNoLadders says that a folder holds no ladder file.
+	// ErrNoLadders means that a folder contains no ladder file.
 	ErrNoLadders = errors.New("no ladder files")
-	// ErrSeveralLadders says that a folder holds more than one ladder file.
+	// ErrSeveralLadders means that a folder contains more than one ladder file.
 	ErrSeveralLadders = errors.New("several ladder files")
-	// ErrNoLadder says that a folder holds no ladder file of a package.
+	// ErrNoLadder means that a folder contains no ladder file of the package.
 	ErrNoLadder = errors.New("no ladder file")
-	// ErrOtherPackage says that a ladder file is about another package.
+	// ErrOtherPackage means that a ladder file is about another package.
 	ErrOtherPackage = errors.New("the ladder file is about another package")
 )
 
-// Path is where the ladder file of a package is.
+// Path returns the path of a package's ladder file in a folder.
 func Path(dir, pkg string) string { return filepath.Join(dir, pkg+".yaml") }
 
-// Load reads one ladder file. Errors wrap ladder.ErrInvalid, or are those of the file system.
+// Load reads one ladder file. Errors wrap ladder.ErrInvalid, or are errors of the file system.
 func Load(path string) (*ladder.File, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -49,8 +49,8 @@ func Load(path string) (*ladder.File, error) {
 	return f, nil
 }
 
-// LoadAll reads all ladder files at the top of a folder, sorted by package, and reports all that is wrong with any of
-// them. Hidden files and those of other kinds than YAML are left out. Errors wrap ErrNoLadders or those of Load.
+// LoadAll reads all ladder files at the top of a folder, sorted by file name, and reports the problems of all files.
+// It ignores hidden files, and files that are not YAML. Errors wrap ErrNoLadders, or are those of Load.
 func LoadAll(dir string) ([]*ladder.File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func LoadAll(dir string) ([]*ladder.File, error) {
 	}
 	var files []*ladder.File
 	var problems []error
-	seen := map[string]string{}
+	fileByPackage := map[string]string{}
 	for _, e := range entries {
 		extension := filepath.Ext(e.Name())
 		if e.IsDir() || strings.HasPrefix(e.Name(), ".") || (extension != ".yaml" && extension != ".yml") {
@@ -69,11 +69,11 @@ func LoadAll(dir string) ([]*ladder.File, error) {
 			problems = append(problems, err)
 			continue
 		}
-		if other, ok := seen[f.Ladder.Package]; ok {
+		if other, ok := fileByPackage[f.Ladder.Package]; ok {
 			problems = append(problems, fmt.Errorf("%w: %s and %s are about the same package", ladder.ErrInvalid, other,
 				f.Name))
 		}
-		seen[f.Ladder.Package] = f.Name
+		fileByPackage[f.Ladder.Package] = f.Name
 		files = append(files, f)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -85,9 +85,9 @@ func LoadAll(dir string) ([]*ladder.File, error) {
 	return files, nil
 }
 
-// Find reads a ladder file, or the only one in a folder. Errors wrap ErrSeveralLadders, or are those of Load and
-// LoadAll.
-func Find(place string) (*ladder.File, error) {
+// LoadOnly reads the ladder file at place or, if place is a folder, the only ladder file in it. Errors wrap
+// ErrSeveralLadders, or are those of Load and LoadAll.
+func LoadOnly(place string) (*ladder.File, error) {
 	if !isFolder(place) {
 		return Load(place)
 	}
@@ -101,8 +101,8 @@ func Find(place string) (*ladder.File, error) {
 	return files[0], nil
 }
 
-// FindPackage reads the ladder file of a package: the file at that place, or the one in the folder there. Errors wrap
-// ErrNoLadder or ErrOtherPackage, or are those of Load.
+// FindPackage reads the ladder file of a package: the file at place or, if place is a folder, the package's file in it.
+// Errors wrap ErrNoLadder or ErrOtherPackage, or are those of Load.
 func FindPackage(place, pkg string) (*ladder.File, error) {
 	path := place
 	if isFolder(place) {
@@ -122,7 +122,7 @@ func FindPackage(place, pkg string) (*ladder.File, error) {
 	return file, nil
 }
 
-// HasLadders tells a folder of ladder files from one of a compiled catalog.
+// HasLadders reports whether a folder contains ladder files, as opposed to a compiled catalog.
 func HasLadders(dir string) bool {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.y*ml"))
 	return slices.ContainsFunc(files, func(file string) bool {
@@ -131,7 +131,7 @@ func HasLadders(dir string) bool {
 	})
 }
 
-// Dir returns the folder that paths in a ladder file are relative to.
+// Dir returns the folder to which paths in a ladder file are relative.
 func Dir(f *ladder.File) string { return cmp.Or(filepath.Dir(f.Name), ".") }
 
 func isFolder(place string) bool {
@@ -139,7 +139,7 @@ func isFolder(place string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Save writes a ladder file as a whole, or leaves the old one in place.
+// Save replaces a ladder file completely, or leaves the old file in place.
 func Save(f *ladder.File) error {
 	text, err := f.Format()
 	if err != nil {
@@ -148,7 +148,7 @@ func Save(f *ladder.File) error {
 	return replaceFile(f.Name, text)
 }
 
-// replaceFile writes a file beside its place and moves it there. What is the same already is left alone.
+// replaceFile writes a file beside its place and moves it there. A file with the same content is not changed.
 func replaceFile(path string, text []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
@@ -156,6 +156,7 @@ func replaceFile(path string, text []byte) error {
 	return replaceFileWith(path, bytes.NewReader(text))
 }
 
+// replaceFileWith writes content beside the path and moves it there, so that the file is never incomplete.
 func replaceFileWith(path string, content io.Reader) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -163,7 +164,7 @@ func replaceFileWith(path string, content io.Reader) error {
 	}
 	defer func() { _ = os.Remove(temp.Name()) }()
 	_, err = io.Copy(temp, content)
-	if err = errors.Join(err, temp.Chmod(modeOf(path)), temp.Sync(), temp.Close()); err != nil {
+	if err = errors.Join(err, temp.Chmod(readMode(path)), temp.Sync(), temp.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := os.Rename(temp.Name(), path); err != nil {
@@ -172,8 +173,8 @@ func replaceFileWith(path string, content io.Reader) error {
 	return nil
 }
 
-// modeOf is the mode that a replaced file had; a new one may be read by all, as catalogs may.
-func modeOf(path string) fs.FileMode {
+// readMode returns the mode of the file that is replaced. A new file is readable by all users, like a catalog.
+func readMode(path string) fs.FileMode {
 	if info, err := os.Stat(path); err == nil {
 		return info.Mode().Perm()
 	}

@@ -14,11 +14,11 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// relatedBundles are bundles that have nothing but what they provide to others and need of them.
-func relatedBundles(in []compile.Relation) ([]*catalogs.Bundle, error) {
+// toBundles returns bundles that have only the properties that they provide and need.
+func toBundles(in []compile.Relation) ([]*catalogs.Bundle, error) {
 	out := make([]*catalogs.Bundle, 0, len(in))
 	for _, r := range in {
 		version, err := semver.Parse(r.Version)
@@ -30,13 +30,14 @@ func relatedBundles(in []compile.Relation) ([]*catalogs.Bundle, error) {
 	return out, nil
 }
 
-// noteUnprovided notes what bundles need and no package of the catalog provides. Another catalog of a cluster may
-// provide it.
-func noteUnprovided(packages []Package) {
-	provided := map[string]bool{} // by requirement, since many bundles have the same ones
-	has := func(need catalogs.Requirement) bool {
+// noteMissingRequirements adds a note to a package for each requirement of its bundles that no package of the catalog
+// satisfies. Another catalog of a cluster might satisfy the requirement. A requirement that only OLM can evaluate is
+// treated as satisfied.
+func noteMissingRequirements(packages []Package) {
+	provided := map[string]bool{} // by requirement, because many bundles have the same requirements
+	isSatisfied := func(need catalogs.Requirement) bool {
 		text := need.String()
-		if _, known := provided[text]; !known {
+		if _, isCached := provided[text]; !isCached {
 			provided[text] = isOpaque(need) || isProvided(packages, need)
 		}
 		return provided[text]
@@ -45,8 +46,8 @@ func noteUnprovided(packages []Package) {
 		p := &packages[i]
 		missing := map[string][]string{}
 		for _, b := range p.relations {
-			for _, need := range requirementsOf(p, b) {
-				if !has(need) {
+			for _, need := range readRequirements(p, b) {
+				if !isSatisfied(need) {
 					missing[need.String()] = append(missing[need.String()], b.VersionString())
 				}
 			}
@@ -59,8 +60,8 @@ func noteUnprovided(packages []Package) {
 	}
 }
 
-// requirementsOf notes it if the requirements of a bundle cannot be read.
-func requirementsOf(p *Package, b *catalogs.Bundle) []catalogs.Requirement {
+// readRequirements returns the requirements of a bundle. If they cannot be read, it adds a note to the package.
+func readRequirements(p *Package, b *catalogs.Bundle) []catalogs.Requirement {
 	needs, err := b.Requirements()
 	if err != nil {
 		p.Notes = append(p.Notes, err.Error())
@@ -71,7 +72,7 @@ func requirementsOf(p *Package, b *catalogs.Bundle) []catalogs.Requirement {
 // maxVersions bounds how many versions a note names.
 const maxVersions = 5
 
-// isOpaque tells whether only OLM can judge a requirement, or a part of it.
+// isOpaque reports whether only OLM can evaluate a requirement, or a part of it.
 func isOpaque(need catalogs.Requirement) bool {
 	return need.Opaque != "" || slices.ContainsFunc(slices.Concat(need.All, need.Any), isOpaque)
 }
@@ -82,7 +83,8 @@ func isProvided(packages []Package, need catalogs.Requirement) bool {
 	})
 }
 
-// noteSharedKinds notes kinds that several packages own: OLM refuses to install one where the other is.
+// noteSharedKinds adds notes about kinds that several packages own, because OLM refuses to install both on
+// one cluster.
 func noteSharedKinds(packages []Package) {
 	owners := map[schema.GroupKind][]int{}
 	for i, p := range packages {
@@ -102,6 +104,7 @@ func noteSharedKinds(packages []Package) {
 	}
 }
 
+// noteSharedKind adds notes to the packages that own a kind: one note for each other owner. owners are indexes.
 func noteSharedKind(packages []Package, kind schema.GroupKind, owners []int) {
 	for _, i := range owners {
 		for _, other := range owners {

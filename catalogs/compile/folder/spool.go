@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// spool is a temporary file with the documents of a package's bundles, a line each. The head of the package's file
-// depends on them, and they may be hundreds of megabytes.
+// spool is a temporary file with the documents of a package's bundles, one per line. The documents must be complete
+// before the head of the package's file can be written, and can be too large for memory.
 type spool struct {
 	*os.File
 
@@ -41,5 +41,5 @@ func (s *spool) flush() error {
 	return nil
 }
 
-// Close removes the file.
+// Close closes and removes the file.
 func (s *spool) Close() error { return errors.Join(s.File.Close(), os.Remove(s.Name())) }

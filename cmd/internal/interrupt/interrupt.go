@@ -1,9 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interrupt ends programs on signals: a context ends with the first one, and the program with the second one or
-// after a while. An interrupt ends every program with the same exit status and the same word, whatever it was doing;
-// what its libraries return then is not the user's business.
+// Package interrupt ends programs on signals: the first signal ends a context, and the
+// second signal, or a timeout, ends the program. Every interrupted program has the same
+// exit status and prints the same word. Errors that libraries return because of the
+// interrupt are not shown to the user.
 package interrupt
 
 import (
@@ -20,96 +21,101 @@ const (
 	Status = 130
 	// Word is the last line that such a program writes to stderr.
 	Word = "interrupted"
-	// terminated is the exit status of a program that a second SIGTERM ended.
-	terminated = 143
+	// terminatedStatus is the exit status of a program that a second SIGTERM ended.
+	terminatedStatus = 143
 )
 
-// Options say how a program ends.
+// Options configure how a program ends.
 type Options struct {
-	// Grace is how long the program may take to end after an interrupt; 0 means any time. Parsing, and reading from a
-	// terminal, do not look at the context.
+	// Grace is how long the program may take to end after an interrupt; 0 means any time. The
+	// limit is needed because parsing and reading from a terminal do not check the context.
 	Grace time.Duration
-	// CleansUp, if set, tells whether the program must not be ended after the grace, since it removes what it made.
+	// CleansUp, if set, reports whether the program must not be ended after the grace, because
+	// it is removing what it created.
 	CleansUp func() bool
-	// Say writes the word where the program has not ended by itself. It may be called while the program runs.
-	Say func()
+	// PrintWord prints Word if the program is ended. It might be called while the program runs.
+	PrintWord func()
 	// Exit is os.Exit.
 	Exit func(code int)
 }
 
-// Signals are an interrupt and SIGTERM. Whoever sends SIGTERM, such as a kubelet, decides on their own how long to
-// wait, so that a server answers what it was asked.
+// Signals catches an interrupt and SIGTERM. After SIGTERM there is no grace: the sender, such as
+// a kubelet, decides how long to wait, so that a server can finish its requests.
 type Signals struct {
 	Options
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	caught chan os.Signal
-	done   chan struct{}
+	ctx      context.Context
+	cancel   context.CancelFunc
+	received chan os.Signal
+	done     chan struct{}
 
 	interrupted atomic.Bool
 }
 
-// Watch begins to catch signals, until Stop is called.
+// Watch starts to catch signals, until Stop is called.
 func Watch(o Options) *Signals {
-	s := &Signals{Options: o, caught: make(chan os.Signal, 2), done: make(chan struct{})}
+	s := &Signals{Options: o, received: make(chan os.Signal, 2), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	signal.Notify(s.caught, os.Interrupt, syscall.SIGTERM)
-	go s.wait()
+	signal.Notify(s.received, os.Interrupt, syscall.SIGTERM)
+	go s.waitForSignals()
 	return s
 }
 
-// Context ends with the first signal.
+// Context returns a context that ends with the first signal.
 func (s *Signals) Context() context.Context { return s.ctx }
 
-// Interrupted tells whether the first signal was an interrupt.
+// Interrupted reports whether the first signal was an interrupt.
 func (s *Signals) Interrupted() bool { return s.interrupted.Load() }
 
-// Stop ends the watch, and the context. It is to be called once.
+// Stop stops catching signals, and ends the context. It must be called once.
 func (s *Signals) Stop() {
-	signal.Stop(s.caught)
+	signal.Stop(s.received)
 	close(s.done)
 	s.cancel()
 }
 
-func (s *Signals) wait() {
-	var over <-chan time.Time
+// waitForSignals cancels the context at the first signal, and exits at the second
+// signal or after the grace.
+func (s *Signals) waitForSignals() {
+	var graceEnd <-chan time.Time
 	select {
 	case <-s.done:
 		return
-	case first := <-s.caught:
-		s.interrupted.Store(first == os.Interrupt)
+	case received := <-s.received:
+		s.interrupted.Store(received == os.Interrupt)
 		s.cancel()
-		if s.Interrupted() && s.Grace > 0 && (s.CleansUp == nil || !s.CleansUp()) {
-			over = time.After(s.Grace)
+		isCleaningUp := func() bool { return s.CleansUp != nil && s.CleansUp() } // then there is no time limit
+		if s.Interrupted() && s.Grace > 0 && !isCleaningUp() {
+			graceEnd = time.After(s.Grace)
 		}
 	}
 	select {
 	case <-s.done:
-	case <-s.caught:
-		s.end()
-	case <-over:
-		s.end()
+	case <-s.received:
+		s.exit()
+	case <-graceEnd:
+		s.exit()
 	}
 }
 
-// sayLimit is how long the word may take where nobody reads what the program writes.
-const sayLimit = 200 * time.Millisecond
+// printTimeout limits the time to print Word, because nothing might read the program's output.
+const printTimeout = 200 * time.Millisecond
 
-// end exits.
-func (s *Signals) end() {
+// exit ends the process with the status of the first signal. After an
+// interrupt, it prints Word first.
+func (s *Signals) exit() {
 	if !s.Interrupted() {
-		s.Exit(terminated)
+		s.Exit(terminatedStatus)
 		return
 	}
-	said := make(chan struct{})
+	printed := make(chan struct{})
 	go func() {
-		defer close(said)
-		s.Say()
+		defer close(printed)
+		s.PrintWord()
 	}()
 	select {
-	case <-said:
-	case <-time.After(sayLimit):
+	case <-printed:
+	case <-time.After(printTimeout):
 	}
 	s.Exit(Status)
 }

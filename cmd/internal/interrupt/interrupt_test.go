@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSignals has programs that do not look at their context, of which some clean up.
+// TestSignals has programs that do not check their context. Some of them clean up.
 func TestSignals(t *testing.T) {
 	const long = 24 * time.Hour
 	// The runtime begins to catch signals outside of any bubble.
@@ -21,7 +21,8 @@ func TestSignals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		options Options
 		signals []syscall.Signal
-		// ends has what the program says, and its exit status; nothing if it goes on.
+		// ends has the output of the program and its exit status; nothing
+		// if the program continues.
 		ends []any
 	}{
 		"an interrupt, after the grace":  {Options{Grace: 1}, []syscall.Signal{syscall.SIGINT}, []any{Word, 130}},
@@ -37,11 +38,11 @@ func TestSignals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []any
-				tc.options.Say = func() { got = append(got, Word) }
+				tc.options.PrintWord = func() { got = append(got, Word) }
 				tc.options.Exit = func(code int) { got = append(got, code) }
 				s := Watch(tc.options)
 				for _, signal := range tc.signals {
-					s.caught <- signal
+					s.received <- signal
 					synctest.Wait()
 				}
 				if s.Context().Err() == nil {
@@ -74,7 +75,7 @@ func TestSignalsAreCaught(t *testing.T) {
 	}
 }
 
-// TestNoSignal ends by itself.
+// TestNoSignal has a program that ends by itself.
 func TestNoSignal(t *testing.T) {
 	s := Watch(Options{Exit: func(int) { t.Error("it exits") }})
 	if s.Context().Err() != nil || s.Interrupted() {

@@ -1,9 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeconfig checks kubeconfigs that somebody else wrote. A kubeconfig can make the
-// program that loads it run other programs, read files and send credentials anywhere: what
-// comes out of a Secret must not.
+// Package kubeconfig checks kubeconfigs from untrusted authors. A kubeconfig can make the
+// program that loads it run other programs, read files and send credentials to any server. A
+// kubeconfig from a Secret must not be able to do that.
 package kubeconfig
 
 import (
@@ -17,15 +17,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// ErrRefused says that a kubeconfig would do more than connect to an API server with the
-// credentials that it holds.
+// ErrRefused means that a kubeconfig would do more than connect to an API server with the
+// credentials that it contains.
 var ErrRefused = errors.New("the kubeconfig is refused")
 
-// Check reads a kubeconfig and returns it as a text with nothing but its current context.
-// The text, loaded anywhere, runs no program and reads no file, and its credentials go to
-// one server only, over verified TLS. A kubeconfig with an entry that does anything else is
-// refused, even if its current context does not use the entry; the error wraps ErrRefused
-// and names the field.
+// Check reads a kubeconfig and returns it as a text that contains only its current context. A
+// program that loads the text runs no other program and reads no file, and sends the
+// credentials to one server only, over verified TLS. A kubeconfig with an entry that does
+// anything else is refused, even if its current context does not use the entry. The error wraps
+// ErrRefused and names the field.
 func Check(text []byte) ([]byte, error) {
 	config, err := clientcmd.Load(text)
 	if err != nil {
@@ -41,7 +41,7 @@ func Check(text []byte) ([]byte, error) {
 			return nil, fmt.Errorf("%w: cluster %q: %w", ErrRefused, name, err)
 		}
 	}
-	reduced, err := current(config)
+	reduced, err := reduceToCurrent(config)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +52,7 @@ func Check(text []byte) ([]byte, error) {
 	return checked, nil
 }
 
+// checkUser returns an error if a user would run a program or read a file.
 func checkUser(user *clientcmdapi.AuthInfo) error {
 	switch {
 	case user == nil:
@@ -70,6 +71,8 @@ func checkUser(user *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
+// checkCluster returns an error if a cluster would read a file, or send credentials to another
+// server or over unverified TLS.
 func checkCluster(cluster *clientcmdapi.Cluster) error {
 	switch {
 	case cluster == nil:
@@ -79,17 +82,18 @@ func checkCluster(cluster *clientcmdapi.Cluster) error {
 	case cluster.ProxyURL != "":
 		return errors.New("proxy-url would send the connection to another server")
 	case cluster.InsecureSkipTLSVerify:
-		return errors.New("insecure-skip-tls-verify would send credentials to whoever answers")
+		return errors.New("insecure-skip-tls-verify would send credentials to any server that answers")
 	}
 	server, err := url.Parse(cluster.Server)
 	if err != nil || server.Scheme != "https" || server.Hostname() == "" || server.User != nil {
-		return errors.New("server has to be a URL of the form https://HOST:PORT")
+		return errors.New("server must be a URL of the form https://HOST:PORT")
 	}
 	return nil
 }
 
-// current is the current context, with the user and the cluster that it names.
-func current(config *clientcmdapi.Config) (*clientcmdapi.Config, error) {
+// reduceToCurrent returns a configuration with only the current context,
+// its user and its cluster.
+func reduceToCurrent(config *clientcmdapi.Config) (*clientcmdapi.Config, error) {
 	context := config.Contexts[config.CurrentContext]
 	if context == nil {
 		return nil, errors.New("the kubeconfig has no current context")

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/bellwether-dev/bellwether/cmd/internal/kubeconfig"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 // admin is a kubeconfig as installers write it, with more in its cluster and its user.
@@ -84,7 +84,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// isHarmless loads what was checked as every other program would.
+// isHarmless loads the checked text as any other program would.
 func isHarmless(t *testing.T, checked []byte) {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(checked)

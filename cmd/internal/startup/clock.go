@@ -11,59 +11,63 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Clock tells the time by the clock of an API server, which it learns from the answers to requests. Until the first one
-// it is the system's clock, and it stays that while the two agree.
+// Clock follows the clock of an API server, based on the responses to requests. It is the
+// system's clock until the first response, and as long as both clocks agree.
 //
-// What an agent decides by time is about times that others wrote on its cluster, and it reports times that the hub
-// compares with its own. Where the clock of the agent's node is off, both would be wrong.
+// An agent compares times that other programs wrote on its cluster, and the hub compares
+// the times that the agent reports. If the clock of the agent's node is wrong, both
+// comparisons would be wrong.
 type Clock struct {
 	offset atomic.Int64
 	// now is the system's clock; nil for time.Now.
 	now func() time.Time
 }
 
-// Follow learns the time from each answer to a request that is made with a configuration.
+// Follow updates the clock from each response to a request that uses the configuration.
 func (c *Clock) Follow(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &follower{next: next, clock: c} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &clockTransport{next: next, clock: c} })
 }
 
-// Now returns the time.
-func (c *Clock) Now() time.Time { return c.system().Add(time.Duration(c.offset.Load())) }
+// Now returns the current time.
+func (c *Clock) Now() time.Time { return c.readSystemClock().Add(time.Duration(c.offset.Load())) }
 
-func (c *Clock) system() time.Time {
+// readSystemClock returns the time of the system's clock.
+func (c *Clock) readSystemClock() time.Time {
 	if c.now == nil {
 		return time.Now()
 	}
 	return c.now()
 }
 
-// learn takes in what a server said the time was at some point between two times of the system's clock. It said it in
-// whole seconds, so the offset is known within bounds; as long as it is within them it stays as it is.
-func (c *Clock) learn(said, asked, answered time.Time) {
-	least, most := said.Sub(answered), said.Add(time.Second).Sub(asked)
-	if is := time.Duration(c.offset.Load()); is < least || is > most {
-		c.offset.Store(int64(least + (most-least)/2))
+// updateOffset updates the offset from the time that a server returned. sentAt and receivedAt
+// are when the request was sent and the response was received, by the system's clock. The
+// server's time is in whole seconds, so the offset is known only within limits. An offset within
+// the limits stays unchanged.
+func (c *Clock) updateOffset(serverTime, sentAt, receivedAt time.Time) {
+	minOffset, maxOffset := serverTime.Sub(receivedAt), serverTime.Add(time.Second).Sub(sentAt)
+	if offset := time.Duration(c.offset.Load()); offset < minOffset || offset > maxOffset {
+		c.offset.Store(int64(minOffset + (maxOffset-minOffset)/2))
 	}
 }
 
-// follower is a transport that a clock learns from.
-type follower struct {
+// clockTransport is a transport that updates a clock from responses.
+type clockTransport struct {
 	next  http.RoundTripper
 	clock *Clock
 }
 
 // RoundTrip implements http.RoundTripper.
-func (f *follower) RoundTrip(request *http.Request) (*http.Response, error) {
-	asked := f.clock.system()
-	response, err := f.next.RoundTrip(request)
+func (t *clockTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	sentAt := t.clock.readSystemClock()
+	response, err := t.next.RoundTrip(request)
 	if err != nil {
 		return response, err
 	}
-	if said, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		f.clock.learn(said, asked, f.clock.system())
+	if serverTime, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		t.clock.updateOffset(serverTime, sentAt, t.clock.readSystemClock())
 	}
 	return response, nil
 }
 
 // WrappedRoundTripper lets client-go find the transport, to close its idle connections.
-func (f *follower) WrappedRoundTripper() http.RoundTripper { return f.next }
+func (t *clockTransport) WrappedRoundTripper() http.RoundTripper { return t.next }

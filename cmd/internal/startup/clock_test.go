@@ -39,7 +39,7 @@ func TestClockLearnsTheOffset(t *testing.T) {
 			t.Parallel()
 			c := &Clock{now: func() time.Time { return noon }}
 			for _, a := range test.answers {
-				c.learn(a.said, noon, noon.Add(a.took))
+				c.updateOffset(a.said, noon, noon.Add(a.took))
 			}
 			if got := c.Now().Sub(noon); got != test.want {
 				t.Errorf("the offset is %s, want %s", got, test.want)

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// LogFlags say how much is logged.
+// LogFlags configure the level of logs.
 type LogFlags struct {
 	verbose   bool
 	levelFile string
@@ -34,54 +34,56 @@ func (f *LogFlags) Add(flags *pflag.FlagSet) {
 			"again when it changes, and takes precedence over --verbose while it is there and not empty")
 }
 
-// levelOf is the level without a file.
-func (f *LogFlags) levelOf() zapcore.Level {
+// getDefaultLevel returns the level that is used without a file.
+func (f *LogFlags) getDefaultLevel() zapcore.Level {
 	if f.verbose {
 		return zapcore.DebugLevel
 	}
 	return zapcore.InfoLevel
 }
 
-// checkLevelEvery is how often the file with the level is read. It is polled: a mounted ConfigMap is exchanged by
-// symbolic links, which is hard to watch.
-const checkLevelEvery = 5 * time.Second
+// levelCheckInterval is how often the file with the level is read. The file is polled, because a
+// mounted ConfigMap is replaced with symbolic links, which is hard to watch.
+const levelCheckInterval = 5 * time.Second
 
-// Log sends structured logs to stderr, and follows the file with their level until the context ends.
-func Log(ctx context.Context, f LogFlags) {
-	level := uzap.NewAtomicLevelAt(f.levelOf())
+// ConfigureLogs configures structured logs on stderr. The level follows the file of the
+// flags until the context ends.
+func ConfigureLogs(ctx context.Context, f LogFlags) {
+	level := uzap.NewAtomicLevelAt(f.getDefaultLevel())
 	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.Level(level)))
 	if f.levelFile == "" {
 		return
 	}
 	follower := &levelFollower{flags: f, level: level}
-	follower.read()
-	go follower.follow(ctx)
+	follower.applyLevel()
+	go follower.poll(ctx)
 }
 
-// levelFollower sets a level to what a file says.
+// levelFollower sets a level to the level in a file.
 type levelFollower struct {
 	flags LogFlags
 	level uzap.AtomicLevel
-	// problem is the last one, which is logged once.
+	// problem is the last error. It is stored to log each error only once.
 	problem string
 }
 
-func (l *levelFollower) follow(ctx context.Context) {
-	ticker := time.NewTicker(checkLevelEvery)
+// poll reads the file repeatedly until the context ends.
+func (l *levelFollower) poll(ctx context.Context) {
+	ticker := time.NewTicker(levelCheckInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			l.read()
+			l.applyLevel()
 		}
 	}
 }
 
-// read takes over the level of the file. A level that is not valid changes nothing.
-func (l *levelFollower) read() {
-	next, err := readLevel(l.flags.levelFile, l.flags.levelOf())
+// applyLevel reads the file and sets the level. An invalid level changes nothing and is logged.
+func (l *levelFollower) applyLevel() {
+	next, err := readLevel(l.flags.levelFile, l.flags.getDefaultLevel())
 	if err != nil {
 		if err.Error() != l.problem {
 			l.problem = err.Error()
@@ -90,33 +92,36 @@ func (l *levelFollower) read() {
 		return
 	}
 	l.problem = ""
-	if before := l.level.Level(); next != before {
-		// One of the two is seen, whichever of the levels logs more.
-		l.level.SetLevel(min(next, before))
-		ctrl.Log.Info("The level of logs changes", "from", before.String(), "to", next.String())
+	if previous := l.level.Level(); next != previous {
+		// The message is logged at the more verbose of the two levels, so
+		// that it is always visible.
+		l.level.SetLevel(min(next, previous))
+		ctrl.Log.Info("The level of logs changes", "from", previous.String(), "to", next.String())
 		l.level.SetLevel(next)
 	}
 }
 
-// readLevel returns the level that a file names, and the given one where there is no file or nothing in it.
-func readLevel(path string, otherwise zapcore.Level) (zapcore.Level, error) {
+// readLevel returns the level that a file names; the fallback if the file is missing or empty.
+func readLevel(path string, fallback zapcore.Level) (zapcore.Level, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return otherwise, nil
+		return fallback, nil
 	}
 	if err != nil {
-		return otherwise, fmt.Errorf("read level of logs: %w", err)
+		return fallback, fmt.Errorf("read level of logs: %w", err)
 	}
-	return parseLevel(strings.ToLower(strings.TrimSpace(string(data))), otherwise)
+	return parseLevel(strings.ToLower(strings.TrimSpace(string(data))), fallback)
 }
 
-// maxVerbosity is the largest level of Kubernetes' libraries that shows more than those below it.
+// maxVerbosity is the highest log level that the libraries of Kubernetes use.
 const maxVerbosity = 10
 
-func parseLevel(text string, otherwise zapcore.Level) (zapcore.Level, error) {
+// parseLevel returns the level that a text names; the fallback if the text is empty. If the text
+// is invalid, it returns the fallback and an error.
+func parseLevel(text string, fallback zapcore.Level) (zapcore.Level, error) {
 	switch text {
 	case "":
-		return otherwise, nil
+		return fallback, nil
 	case "error":
 		return zapcore.ErrorLevel, nil
 	case "info":
@@ -126,7 +131,7 @@ func parseLevel(text string, otherwise zapcore.Level) (zapcore.Level, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > maxVerbosity {
-		return otherwise, fmt.Errorf("invalid level of logs %q: use error, info, debug, or a number from 1 to %d", text,
+		return fallback, fmt.Errorf("invalid level of logs %q: use error, info, debug, or a number from 1 to %d", text,
 			maxVerbosity)
 	}
 	return zapcore.Level(-n), nil

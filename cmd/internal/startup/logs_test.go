@@ -42,7 +42,7 @@ func TestLevelFollowsTheFile(t *testing.T) {
 		if err := os.Rename(next, link); err != nil {
 			t.Fatal(err)
 		}
-		l.read()
+		l.applyLevel()
 		if got := l.level.Level(); got != step.want {
 			t.Errorf("after %q the level is %s, want %s", step.content, got, step.want)
 		}
@@ -51,7 +51,7 @@ func TestLevelFollowsTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.flags.verbose = true
-	if l.read(); l.level.Level() != zapcore.DebugLevel {
+	if l.applyLevel(); l.level.Level() != zapcore.DebugLevel {
 		t.Errorf("without a file the level is %s, want that of --verbose", l.level)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// LimitMemory has the garbage collector work harder before the process uses more than
-// nine tenths of its container's memory limit. Without a limit it does nothing, and
-// GOMEMLIMIT overrules it.
+// LimitMemory makes the garbage collector work harder when the process uses nine
+// tenths of its container's memory limit. Without a limit it does nothing. The
+// variable GOMEMLIMIT overrides it.
 func LimitMemory() {
 	limit, err := memlimit.SetGoMemLimitWithOpts()
 	switch {

@@ -8,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// Prefixes reads ranges of addresses, such as 10.0.0.0/8, as flags have them.
-func Prefixes(texts []string) ([]netip.Prefix, error) {
+// ParsePrefixes parses ranges of addresses in flags, such as 10.0.0.0/8.
+func ParsePrefixes(texts []string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)

@@ -26,9 +26,9 @@ func AddProfileFlag(flags *pflag.FlagSet, address *string) {
 var errNotLoopback = errors.New("profiles show what is in memory, and there is no authentication: " +
 	"--pprof-bind-address must be a loopback address such as 127.0.0.1:6060")
 
-// Profile serves the profiles of this process at a loopback address until the context ends. Without an address it does
-// nothing.
-func Profile(ctx context.Context, address string) error {
+// ServeProfiles serves the profiles of this process at a loopback address until the context ends.
+// Without an address it does nothing.
+func ServeProfiles(ctx context.Context, address string) error {
 	if address == "" {
 		return nil
 	}
@@ -40,19 +40,21 @@ func Profile(ctx context.Context, address string) error {
 	if err != nil {
 		return fmt.Errorf("listen for profiles: %w", err)
 	}
-	// A CPU profile or a trace takes as long as its reader asks.
-	server := &http.Server{Handler: profiles(), ReadHeaderTimeout: 10 * time.Second}
+	// There is no write timeout, because the client chooses the duration of
+	// a CPU profile or a trace.
+	server := &http.Server{Handler: newProfileHandler(), ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			ctrl.Log.Error(err, "Profiles are not served any more")
+			ctrl.Log.Error(err, "The server of profiles has ended")
 		}
 	}()
 	ctrl.Log.Info("Serving profiles", "address", listener.Addr().String())
 	return nil
 }
 
-func profiles() http.Handler {
+// newProfileHandler returns the handler of all profiles.
+func newProfileHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

@@ -17,11 +17,11 @@ import (
 func TestProfileIsOnLoopbackOnly(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{":6060", "0.0.0.0:6060", "10.0.0.1:6060", "[::]:6060", "example.com:80", "x"} {
-		if err := Profile(t.Context(), address); !errors.Is(err, errNotLoopback) {
+		if err := ServeProfiles(t.Context(), address); !errors.Is(err, errNotLoopback) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if err := Profile(t.Context(), ""); err != nil {
+	if err := ServeProfiles(t.Context(), ""); err != nil {
 		t.Errorf("off: %v", err)
 	}
 }
@@ -35,7 +35,7 @@ func TestProfileIsServedUntilTheEnd(t *testing.T) {
 	address := free.Addr().String()
 	_ = free.Close()
 	ctx, stop := context.WithCancel(t.Context())
-	if err := Profile(ctx, address); err != nil {
+	if err := ServeProfiles(ctx, address); err != nil {
 		t.Fatal(err)
 	}
 	text, err := get(t, "http://"+address+"/debug/pprof/goroutine?debug=1")

@@ -10,19 +10,20 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/internal/interrupt"
 )
 
-// Signals begins to catch the signals that end a server, which may take as long as it needs. The second one ends it at
-// once.
-func Signals() *interrupt.Signals {
-	return interrupt.Watch(interrupt.Options{Say: sayInterrupted, Exit: os.Exit})
+// WatchSignals starts to catch the signals that end a server. After the first signal, a server may
+// take any time to end. The second signal ends it at once.
+func WatchSignals() *interrupt.Signals {
+	return interrupt.Watch(interrupt.Options{PrintWord: printInterrupted, Exit: os.Exit})
 }
 
-// End ends a server that has stopped: with the word and the exit status of an interrupt if that was why. It returns
-// after SIGTERM, which is how servers are stopped otherwise.
-func End(s *interrupt.Signals) {
+// ExitIfInterrupted ends a server that has stopped. After an interrupt, it prints the word and exits with the
+// status of an interrupt. After SIGTERM, the usual way to stop a server, it returns.
+func ExitIfInterrupted(s *interrupt.Signals) {
 	if s.Interrupted() {
-		sayInterrupted()
+		printInterrupted()
 		os.Exit(interrupt.Status)
 	}
 }
 
-func sayInterrupted() { fmt.Fprintln(os.Stderr, interrupt.Word) }
+// printInterrupted prints the last line of an interrupted program.
+func printInterrupted() { fmt.Fprintln(os.Stderr, interrupt.Word) }

@@ -1,7 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package startup is what hub and agent do alike before they start: logging, types, kubeconfigs and health checks.
+// Package startup has the common startup code of hub and agent: logging, types,
+// kubeconfigs and health checks.
 package startup
 
 import (
@@ -18,10 +19,11 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Scheme knows the types of Kubernetes, of Bellwether, and further ones.
-func Scheme(further ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
+// NewScheme returns a scheme with the types of Kubernetes, of Bellwether,
+// and of the given functions.
+func NewScheme(additional ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range append(further, clientgoscheme.AddToScheme, v1alpha1.AddToScheme) {
+	for _, add := range append(additional, clientgoscheme.AddToScheme, v1alpha1.AddToScheme) {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build scheme: %w", err)
 		}
@@ -29,8 +31,9 @@ func Scheme(further ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Config reads a kubeconfig file, by default that of $KUBECONFIG or else the pod's service account.
-func Config(path, userAgent string) (*rest.Config, error) {
+// LoadConfig reads a kubeconfig file. An empty path means the file in $KUBECONFIG, or else
+// the pod's service account.
+func LoadConfig(path, userAgent string) (*rest.Config, error) {
 	if path == "" {
 		path = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	}
@@ -41,7 +44,7 @@ func Config(path, userAgent string) (*rest.Config, error) {
 	return rest.AddUserAgent(config, userAgent), nil
 }
 
-// AddPing makes the health endpoints answer as soon as the manager runs.
+// AddPing adds health checks that succeed as soon as the manager runs.
 func AddPing(mgr ctrl.Manager) error {
 	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
 		if err := add("ping", healthz.Ping); err != nil {

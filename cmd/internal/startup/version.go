@@ -12,22 +12,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
-// AddBuildInfo adds the metric that says which version a component is. Adding it again changes nothing.
+// AddBuildInfo adds the metric with the version of a component. A second call changes nothing.
 func AddBuildInfo(metrics prometheus.Registerer, component string) error {
 	s, info := series.Programs()[0], version.Get()
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: s.Name, Help: s.Help}, s.Labels)
 	gauge.WithLabelValues(component, info.Version, info.Revision, info.Go).Set(1)
-	var already prometheus.AlreadyRegisteredError
-	if err := metrics.Register(gauge); err != nil && !errors.As(err, &already) {
+	var duplicate prometheus.AlreadyRegisteredError
+	if err := metrics.Register(gauge); err != nil && !errors.As(err, &duplicate) {
 		return fmt.Errorf("register metric %s: %w", s.Name, err)
 	}
 	return nil
 }
 
-// VersionCommand prints which version the program is.
+// VersionCommand returns a command that prints the version of the program.
 func VersionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{

@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
-// TestOneVersion: the metric and the command tell what package version does.
+// TestOneVersion verifies that the metric and the command report the version of package version.
 func TestOneVersion(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for range 2 {

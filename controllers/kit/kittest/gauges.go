@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kittest has what tests of controllers share. Only tests import it.
+// Package kittest has helpers for tests of controllers. Only tests import it.
 package kittest
 
 import (
@@ -25,7 +25,7 @@ type Gauges struct {
 	cache   client.Reader
 }
 
-// NewGauges returns the gauges that collect finds in the objects.
+// NewGauges returns gauges that call collect on the given objects.
 func NewGauges(t *testing.T, collect func(context.Context, client.Reader, chan<- prometheus.Metric) error,
 	objects ...client.Object) Gauges {
 	t.Helper()
@@ -38,8 +38,8 @@ func NewGauges(t *testing.T, collect func(context.Context, client.Reader, chan<-
 	return Gauges{collect: collect, cache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
 }
 
-// Compare fails the test if the metrics of the given names, or all metrics, are
-// not as wanted. The metrics are written in Prometheus' text format.
+// Compare fails the test unless the metrics with the given names are as wanted. Without names,
+// it compares all metrics. want is in the text format of Prometheus.
 func (g Gauges) Compare(t *testing.T, want string, names ...string) {
 	t.Helper()
 	if err := testutil.CollectAndCompare(g, strings.NewReader(want), names...); err != nil {

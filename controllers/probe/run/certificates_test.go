@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
 // authority signs certificates.
@@ -28,7 +28,8 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// issue makes a certificate of a key that is valid for some days, signed by a parent or, without one, by itself.
+// issue creates a certificate for a key that is valid for some days. The parent signs it;
+// without a parent, it is self-signed.
 func issue(t *testing.T, name string, days int, isCA bool, key *ecdsa.PrivateKey, parent *authority) *x509.Certificate {
 	t.Helper()
 	const day = 24 * time.Hour
@@ -96,7 +97,7 @@ func TestCrossSignedCertificate(t *testing.T) {
 			spec := with(specFor(url), func(s *v1alpha1.EndpointProbeSpec) {
 				s.TLS = &v1alpha1.ProbeTLS{CA: trusted, InsecureSkipVerify: tc.unverified}
 			})
-			out := runProbe(t, names{"app.example": "127.0.0.1"}, spec, plan.Target{})
+			out := runProbe(t, names{"app.example": "127.0.0.1"}, spec, probes.Target{})
 			checkResult(t, out, "", "")
 			if first, _ := out.value(series.ProbeSSLEarliestExpiry, ""); first != float64(cross.NotAfter.Unix()) {
 				t.Errorf("the first certificate expires at %f, want %d", first, cross.NotAfter.Unix())

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
-// compressing is a server that compresses each answer, whether it is accepted or not. The path is the encoding that it
-// says, and what it sends is gzip.
+// compressing starts a server that compresses each answer, even if the client does not accept
+// compression. The path is the encoding in the header. The content is always gzip.
 func compressing(t *testing.T, text string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,20 +73,21 @@ func TestCompressedAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.probe.Method = tc.method
-			out := runProbe(t, nil, httpSpec(url+"/"+tc.encoding, tc.probe), plan.Target{})
+			out := runProbe(t, nil, httpSpec(url+"/"+tc.encoding, tc.probe), probes.Target{})
 			checkResult(t, out, tc.want, tc.message)
 		})
 	}
 }
 
-// TestCompressedAnswersAreBounded has a server send much in few bytes: what is matched is bounded, and paid for.
+// TestCompressedAnswersAreBounded probes a server that sends a large text in few bytes. The
+// matched text is limited, and its cost is charged.
 func TestCompressedAnswersAreBounded(t *testing.T) {
 	spec := func(size int) v1alpha1.EndpointProbeSpec {
 		return httpSpec(compressing(t, strings.Repeat("a", size))+"/gzip",
 			v1alpha1.HTTPProbe{NotMatches: []string{"[b-z]+x"}})
 	}
-	checkResult(t, runProbe(t, nil, spec(8<<20), plan.Target{}), v1alpha1.ReasonAnswerTooLarge, "KiB")
-	out := runProbe(t, nil, spec(100<<10), plan.Target{})
+	checkResult(t, runProbe(t, nil, spec(8<<20), probes.Target{}), v1alpha1.ReasonAnswerTooLarge, "KiB")
+	out := runProbe(t, nil, spec(100<<10), probes.Target{})
 	checkResult(t, out, "", "")
 	if least := 100 << 10; out.steps < least {
 		t.Errorf("%d steps, want at least %d", out.steps, least)

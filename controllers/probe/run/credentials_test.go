@@ -23,8 +23,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
 func httpSpec(url string, probe v1alpha1.HTTPProbe) v1alpha1.EndpointProbeSpec {
@@ -77,7 +77,7 @@ func TestJSONAndHeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := httpSpec(server.URL+tc.path, tc.probe)
 			spec.Timeout = &metav1.Duration{Duration: time.Minute} // the cost limit, not the timeout, is tested
-			got := runProbe(t, nil, spec, plan.Target{})
+			got := runProbe(t, nil, spec, probes.Target{})
 			checkResult(t, got, tc.want, tc.message)
 		})
 	}
@@ -96,8 +96,8 @@ func TestMaxDuration(t *testing.T) {
 			s.MaxDuration = &metav1.Duration{Duration: d}
 		})
 	}
-	checkResult(t, runProbe(t, nil, limit(time.Minute), plan.Target{}), "", "")
-	checkResult(t, runProbe(t, nil, limit(10*time.Millisecond), plan.Target{}), v1alpha1.ReasonTooSlow,
+	checkResult(t, runProbe(t, nil, limit(time.Minute), probes.Target{}), "", "")
+	checkResult(t, runProbe(t, nil, limit(10*time.Millisecond), probes.Target{}), v1alpha1.ReasonTooSlow,
 		"longer than spec.maxDuration (10ms)")
 }
 
@@ -123,11 +123,11 @@ func TestSecretsReachOnlyTheTarget(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	credentials := &plan.Credentials{BearerToken: token, Headers: map[string]string{"X-Api-Key": apiKey}}
-	target := func(url string) plan.Target { return plan.Target{URL: url, Credentials: credentials} }
+	credentials := &probes.Credentials{BearerToken: token, Headers: map[string]string{"X-Api-Key": apiKey}}
+	target := func(url string) probes.Target { return probes.Target{URL: url, Credentials: credentials} }
 
 	checkResult(t, runProbe(t, nil, specFor(server.URL), target(server.URL)), "", "")
-	checkResult(t, runProbe(t, nil, specFor(server.URL), plan.Target{}), v1alpha1.ReasonBadStatus, "401")
+	checkResult(t, runProbe(t, nil, specFor(server.URL), probes.Target{}), v1alpha1.ReasonBadStatus, "401")
 	checkResult(t, runProbe(t, nil, specFor(server.URL), target(server.URL+"/redirect")), v1alpha1.ReasonBadStatus,
 		"302 Found")
 	mu.Lock()
@@ -171,13 +171,16 @@ func TestClientCertificate(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	target := func(c plan.Credentials) plan.Target { return plan.Target{URL: server.URL + "/ok", Credentials: &c} }
+	target := func(c probes.Credentials) probes.Target {
+		return probes.Target{URL: server.URL + "/ok", Credentials: &c}
+	}
 	spec := specFor(server.URL + "/ok")
 
-	checkResult(t, runProbe(t, nil, spec, target(plan.Credentials{CA: ca, Certificate: certificate, Key: key})), "", "")
-	checkResult(t, runProbe(t, nil, spec, target(plan.Credentials{CA: ca})), v1alpha1.ReasonTLSFailed, "")
-	checkResult(t, runProbe(t, nil, spec, target(plan.Credentials{Certificate: certificate, Key: key})),
+	checkResult(t, runProbe(t, nil, spec,
+		target(probes.Credentials{CA: ca, Certificate: certificate, Key: key})), "", "")
+	checkResult(t, runProbe(t, nil, spec, target(probes.Credentials{CA: ca})), v1alpha1.ReasonTLSFailed, "")
+	checkResult(t, runProbe(t, nil, spec, target(probes.Credentials{Certificate: certificate, Key: key})),
 		v1alpha1.ReasonTLSFailed, "")
-	checkResult(t, runProbe(t, nil, spec, target(plan.Credentials{CA: ca, Certificate: certificate, Key: "no key"})),
+	checkResult(t, runProbe(t, nil, spec, target(probes.Credentials{CA: ca, Certificate: certificate, Key: "no key"})),
 		v1alpha1.ReasonSecretUnavailable, "cannot be used")
 }

@@ -1,12 +1,12 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package run runs probes in this process: thousands of them, each at its own
-// interval, with the prober of blackbox_exporter. It takes probes and returns
-// results and series. It knows no Kubernetes objects and writes nothing.
+// Package run runs probes in this process: thousands of probes, each at its own interval, with
+// the prober of blackbox_exporter. Its input is probes, and its output is results and series. It
+// uses no Kubernetes objects and writes nothing.
 //
-// Endpoints are not trusted: each run is bounded in time and bytes, connects
-// only to permitted addresses, and cannot delay other probes (see pools).
+// Endpoints are not trusted: each run is limited in time and bytes, connects only to permitted
+// addresses, and cannot delay other probes (see pools).
 package run
 
 import (
@@ -26,29 +26,28 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
-// ErrDuplicate says that another probe has the same labels, and therefore the
-// same series.
+// ErrDuplicate means that another probe has the same labels, and therefore the same series.
 var ErrDuplicate = errors.New("another EndpointProbe has the same cluster, operator and name")
 
-// ErrSpec says that the API server accepted a spec that cannot be used.
+// ErrSpec means that the API server accepted a spec that cannot be used.
 var ErrSpec = errSpec
 
 // Probe is a probe to run.
 type Probe struct {
-	// Cluster, Name, Vantage and Spec.Operator are the labels of its series.
+	// Cluster, Name, Vantage and Spec.Operator are the labels of the probe's series.
 	Cluster, Name, Vantage string
 	Spec                   v1alpha1.EndpointProbeSpec
-	// Targets are the names of its endpoints: the label target of their series. Each
-	// endpoint is run on its own. A probe of one endpoint has one, without a name.
+	// Targets are the names of the probe's endpoints: the label target of their series. Each
+	// endpoint is run separately. A probe of a single endpoint has one empty name.
 	Targets []string
-	// Resolve returns what to probe for a name in Targets, before each run. It must
-	// not block for long.
-	Resolve func(ctx context.Context, target string) (plan.Target, *plan.Failure)
+	// Resolve returns the target for a name in Targets. It is called before each run,
+	// and must not block for long.
+	Resolve func(ctx context.Context, target string) (probes.Target, *probes.Failure)
 
 	// cost is set by the Engine.
 	cost cost
@@ -56,26 +55,26 @@ type Probe struct {
 
 // Options of an Engine.
 type Options struct {
-	// Cluster is a label of what the Engine says of itself, because a process may have
-	// an Engine for each of several clusters. Empty: no label.
+	// Cluster is a label of the Engine's own metrics, because a process can have one Engine for
+	// each of several clusters. Empty: no label.
 	Cluster string
-	// Fast and Slow limit how many runs there are at a time: of probes whose
-	// last run was fast, and of all others. Default: 128, 384.
+	// Fast limits the parallel runs of probes whose last run was fast, and Slow limits the
+	// other runs. Default: 128, 384.
 	Fast, Slow int
-	// MatchingFast and MatchingSlow are the same for probes that match the answer.
-	// Default: 8, 16.
+	// MatchingFast and MatchingSlow are the limits for probes that match
+	// the answer. Default: 8, 16.
 	MatchingFast, MatchingSlow int
-	// Denied are addresses that no probe connects to, whatever its spec says.
+	// Denied are addresses that no probe connects to, independent of its spec.
 	Denied []netip.Prefix
-	// NoPrivate refuses private addresses also to probes with spec.allowPrivate, and
-	// Private are addresses that are private besides those that always are.
+	// NoPrivate refuses private addresses even to probes with spec.allowPrivate. Private are
+	// additional private addresses.
 	NoPrivate bool
 	Private   []netip.Prefix
-	// Changed is called for each probe with an endpoint whose result differs from
-	// the one before. It must not block.
+	// Changed is called for each probe with an endpoint whose result has
+	// changed. It must not block.
 	Changed func(types.NamespacedName)
-	// Started is called with the delay of each run after its due time, for
-	// measurements. It must not block.
+	// Started is called at the start of each run with the delay after its due time. It is for
+	// measurements, and must not block.
 	Started func(key types.NamespacedName, late time.Duration)
 }
 
@@ -92,13 +91,13 @@ type Engine struct {
 	slowAfter time.Duration
 	running   sync.WaitGroup
 
-	mu     sync.Mutex
-	set    map[types.NamespacedName]*probeEntries
-	owners map[identity]types.NamespacedName
-	due    queue
-	pools  pools
-	// matching are the pools of probes that match the answer, and budget bounds what
-	// that takes.
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*probeEntries
+	owners  map[identity]types.NamespacedName
+	due     queue
+	pools   pools
+	// matching are the pools of probes that match the answer, and budget limits the
+	// processor time of matching.
 	matching pools
 	budget   budget
 }
@@ -109,7 +108,8 @@ type probeEntries struct {
 	targets  map[string]*entry
 }
 
-// identity is what distinguishes the series of one probe from those of others.
+// identity is the set of labels that distinguishes the series of one probe from
+// the series of other probes.
 type identity struct {
 	cluster       string
 	operator      v1alpha1.OperatorReference
@@ -127,11 +127,11 @@ type entry struct {
 	pool    *pool // while it runs
 	removed bool
 	slow    bool // whether the newest run was slow; true before the first one
-	verdict plan.Verdict
+	verdict probes.Verdict
 	samples []sample
-	// steps are those of the newest run, and those that are expected of the first one.
+	// steps is the cost of the newest run; before the first run, it is the expected cost.
 	steps int
-	// attempts are the runs that ended, successes those of them that succeeded.
+	// attempts counts the runs that ended, and successes counts the successful runs.
 	attempts, successes float64
 }
 
@@ -145,40 +145,40 @@ func New(o Options) *Engine {
 	if o.Started == nil {
 		o.Started = func(types.NamespacedName, time.Duration) {}
 	}
-	var own prometheus.Labels
+	var constLabels prometheus.Labels
 	if o.Cluster != "" {
-		own = prometheus.Labels{series.Cluster: o.Cluster}
+		constLabels = prometheus.Labels{series.Cluster: o.Cluster}
 	}
 	return &Engine{
 		options:   o,
 		slowAfter: slowAfter,
-		runner: newRunner(addressResolver{names: net.DefaultResolver, isPrivate: withPrivate(o.Private),
+		runner: newRunner(addressResolver{names: net.DefaultResolver, isPrivate: newPrivateCheck(o.Private),
 			denied: o.Denied, noPrivate: o.NoPrivate}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: series.ProbeLateness, Help: "How long after its due time a probe started, in seconds.",
-			Buckets: []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60}, ConstLabels: own,
+			Buckets: []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60}, ConstLabels: constLabels,
 		}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: series.ProbeRunsTotal, Help: "Probes that were run, by their result.", ConstLabels: own,
+			Name: series.ProbeRunsTotal, Help: "Probes that were run, by their result.", ConstLabels: constLabels,
 		}, []string{series.ProbeResult}),
-		probes: prometheus.NewDesc(series.ProbesRun, "Endpoints that are probed here.", nil, own),
-		wake:   make(chan struct{}, 1),
-		set:    map[types.NamespacedName]*probeEntries{}, owners: map[identity]types.NamespacedName{},
+		probes:  prometheus.NewDesc(series.ProbesRun, "Endpoints that are probed here.", nil, constLabels),
+		wake:    make(chan struct{}, 1),
+		entries: map[types.NamespacedName]*probeEntries{}, owners: map[identity]types.NamespacedName{},
 		pools:    pools{fast: pool{limit: o.Fast}, slow: pool{limit: o.Slow}},
 		matching: pools{fast: pool{limit: o.MatchingFast}, slow: pool{limit: o.MatchingSlow}},
 		budget:   newBudget(),
 	}
 }
 
-// Set adds or replaces a probe. Endpoints that it had before keep their state, and
-// the series of those that it no longer has end. The error wraps ErrDuplicate or
-// ErrSpec; the probe is not run then.
+// Set adds or replaces a probe. Existing endpoints keep their state unless the probe's labels
+// change, and the series of removed endpoints end. After an error, which wraps ErrDuplicate or
+// ErrSpec, the Engine has no probe with the key.
 func (e *Engine) Set(key types.NamespacedName, p Probe) error {
 	// The module is compiled again for each run, because it is larger than the
 	// rest of the probe's state.
 	_, err := compile(p.Spec)
 	if err == nil {
-		p.cost, err = costOf(p.Spec)
+		p.cost, err = computeCost(p.Spec)
 	}
 	if err != nil {
 		e.Remove(key)
@@ -191,17 +191,17 @@ func (e *Engine) Set(key types.NamespacedName, p Probe) error {
 		e.remove(key)
 		return fmt.Errorf("%w: %s", ErrDuplicate, owner)
 	}
-	if existing, ok := e.set[key]; !ok || existing.identity != id {
+	if existing, ok := e.entries[key]; !ok || existing.identity != id {
 		e.remove(key)
-		e.set[key], e.owners[id] = &probeEntries{identity: id, targets: map[string]*entry{}}, key
+		e.entries[key], e.owners[id] = &probeEntries{identity: id, targets: map[string]*entry{}}, key
 	}
 	e.setTargets(key, &p)
 	return nil
 }
 
-// setTargets adds, updates and removes endpoints of a probe.
+// setTargets adds, updates and removes endpoints of a probe. The caller holds the lock.
 func (e *Engine) setTargets(key types.NamespacedName, p *Probe) {
-	entries := e.set[key].targets
+	entries := e.entries[key].targets
 	for name, existing := range entries {
 		if !slices.Contains(p.Targets, name) {
 			e.removeEntry(existing)
@@ -210,71 +210,74 @@ func (e *Engine) setTargets(key types.NamespacedName, p *Probe) {
 	}
 	for _, name := range p.Targets {
 		if existing, ok := entries[name]; ok {
-			e.update(existing, p)
+			e.updateEntry(existing, p)
 			continue
 		}
-		added := &entry{key: key, target: name, probe: p, labels: labelsOf(p, name), slow: true,
-			steps: p.cost.expected()}
-		added.due = nextTurn(added.turnKey(), p.interval(), time.Now())
+		added := &entry{key: key, target: name, probe: p, labels: buildLabels(p, name), slow: true,
+			steps: p.cost.expectedSteps()}
+		added.due = computeNextRun(added.scheduleKey(), p.interval(), time.Now())
 		entries[name] = added
 		e.due.add(added)
 		e.wakeUp()
 	}
 }
 
-// update replaces the spec. A changed spec is run immediately, unless a run is
-// in progress.
-func (e *Engine) update(x *entry, p *Probe) {
-	same := equality.Semantic.DeepEqual(x.probe.Spec, p.Spec)
+// updateEntry replaces the probe of an endpoint. A changed spec is run immediately. If the
+// endpoint runs or waits in a pool already, the changed spec is used from the next run.
+func (e *Engine) updateEntry(x *entry, p *Probe) {
+	isUnchanged := equality.Semantic.DeepEqual(x.probe.Spec, p.Spec)
 	x.probe = p
-	if same || !e.due.remove(x) {
+	if isUnchanged || !e.due.remove(x) {
 		return
 	}
-	x.due, x.steps = time.Now(), p.cost.expected()
+	x.due, x.steps = time.Now(), p.cost.expectedSteps()
 	e.due.add(x)
 	e.wakeUp()
 }
 
+// identity returns the labels that identify the probe's series.
 func (p *Probe) identity() identity {
-	return identity{p.Cluster, p.Spec.Operator, p.Name, p.Vantage}
+	return identity{cluster: p.Cluster, operator: p.Spec.Operator, name: p.Name, vantage: p.Vantage}
 }
 
+// interval returns the time between two runs.
 func (p *Probe) interval() time.Duration {
-	return plan.DurationOr(p.Spec.Interval, plan.DefaultInterval)
+	return probes.DurationOr(p.Spec.Interval, probes.DefaultInterval)
 }
 
-// Remove removes a probe and its series. The result of a run in progress is
-// dropped.
+// Remove removes a probe and its series. The result of a run in progress is discarded.
 func (e *Engine) Remove(key types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.remove(key)
 }
 
+// remove removes a probe. The caller holds the lock.
 func (e *Engine) remove(key types.NamespacedName) {
-	removed, ok := e.set[key]
+	removed, ok := e.entries[key]
 	if !ok {
 		return
 	}
 	for _, x := range removed.targets {
 		e.removeEntry(x)
 	}
-	delete(e.set, key)
+	delete(e.entries, key)
 	delete(e.owners, removed.identity)
 }
 
+// removeEntry removes an endpoint from the queue. The caller holds the lock.
 func (e *Engine) removeEntry(x *entry) {
 	x.removed = true
 	e.due.remove(x)
 }
 
-// Verdicts returns the result of the newest run of each endpoint of a probe by
-// name; zero before the first one.
-func (e *Engine) Verdicts(key types.NamespacedName) map[string]plan.Verdict {
+// Verdicts returns the result of the newest run of each endpoint of a probe by name. A result is
+// zero before the first run.
+func (e *Engine) Verdicts(key types.NamespacedName) map[string]probes.Verdict {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	verdicts := map[string]plan.Verdict{}
-	if found, ok := e.set[key]; ok {
+	verdicts := map[string]probes.Verdict{}
+	if found, ok := e.entries[key]; ok {
 		for name, x := range found.targets {
 			verdicts[name] = x.verdict
 		}
@@ -282,18 +285,18 @@ func (e *Engine) Verdicts(key types.NamespacedName) map[string]plan.Verdict {
 	return verdicts
 }
 
-// turnKey is the name of an endpoint among all.
-func (x *entry) turnKey() string {
+// scheduleKey returns a name that is unique among all endpoints.
+func (x *entry) scheduleKey() string {
 	if x.target == "" {
 		return x.key.String()
 	}
 	return x.key.String() + "/" + x.target
 }
 
-// nextTurn returns the next time after now at which a probe is due. The offset
-// within the interval follows from the endpoint's name: it stays the same after a
-// restart, and probes are spread over the interval.
-func nextTurn(key string, interval time.Duration, now time.Time) time.Time {
+// computeNextRun returns the next time after now at which a probe is due. The offset within the
+// interval is computed from the endpoint's name, so that it stays the same after a restart and
+// the probes are spread over the interval.
+func computeNextRun(key string, interval time.Duration, now time.Time) time.Time {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
 	offset := time.Duration(h.Sum64() % uint64(interval))
@@ -304,15 +307,15 @@ func nextTurn(key string, interval time.Duration, now time.Time) time.Time {
 	return due
 }
 
-// wakeUp makes Start look at the queue again.
+// wakeUp makes Start check the queue again.
 func (e *Engine) wakeUp() {
 	select {
 	case e.wake <- struct{}{}:
-	default:
+	default: // Start is going to check the queue already
 	}
 }
 
-// Start runs probes until ctx ends, and then waits for the running ones.
+// Start runs probes until ctx ends, and then waits until the running probes have ended.
 func (e *Engine) Start(ctx context.Context) error {
 	defer e.runner.proxy.close()
 	defer e.running.Wait()
@@ -329,16 +332,15 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 }
 
-// idle is how long Start sleeps if there are no probes. Adding one wakes it.
-const idle = time.Hour
+// idleWait is how long Start waits if there are no probes. A new probe ends the wait.
+const idleWait = time.Hour
 
-// dispatch starts the probes that are due and returns the time until the next
-// one is.
+// dispatch starts the probes that are due and returns the time until the next probe is due.
 func (e *Engine) dispatch(ctx context.Context) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	for next := e.due.first(); next != nil; next = e.due.first() {
+	for next := e.due.peek(); next != nil; next = e.due.peek() {
 		if wait := next.due.Sub(now); wait > 0 {
 			return wait
 		}
@@ -347,13 +349,13 @@ func (e *Engine) dispatch(ctx context.Context) time.Duration {
 		if next.probe.cost.isMatched {
 			pools = &e.matching
 		}
-		pool := pools.forProbe(next.slow)
+		pool := pools.selectPool(next.slow)
 		if !pool.acquire() {
-			pool.waiting = append(pool.waiting, next)
+			pool.waiting = append(pool.waiting, next) // starts when another probe releases its place
 			continue
 		}
 		next.pool = pool
 		e.running.Go(func() { e.runProbes(ctx, next) })
 	}
-	return idle
+	return idleWait
 }

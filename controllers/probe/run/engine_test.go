@@ -22,9 +22,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
 func newTestEngine(o Options) *Engine {
@@ -58,7 +58,7 @@ func probeOf(url string, interval time.Duration) Probe {
 		Spec: v1alpha1.EndpointProbeSpec{Operator: echo, Interval: &metav1.Duration{Duration: interval},
 			Timeout: &metav1.Duration{Duration: max(interval, time.Minute)}},
 		Targets: []string{""},
-		Resolve: func(context.Context, string) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
+		Resolve: func(context.Context, string) (probes.Target, *probes.Failure) { return probes.Target{URL: url}, nil },
 	}
 }
 
@@ -112,10 +112,10 @@ probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe=
 	eventually(t, "both have run three times", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.set[key("a")].targets[""].attempts >= 3 && e.set[key("b")].targets[""].attempts >= 3
+		return e.entries[key("a")].targets[""].attempts >= 3 && e.entries[key("b")].targets[""].attempts >= 3
 	})
 	e.mu.Lock()
-	healthy, dead := e.set[key("a")].targets[""], e.set[key("b")].targets[""]
+	healthy, dead := e.entries[key("a")].targets[""], e.entries[key("b")].targets[""]
 	if healthy.successes != healthy.attempts || dead.successes != 0 {
 		t.Errorf("%v of %v and %v of %v runs succeeded", healthy.successes, healthy.attempts, dead.successes,
 			dead.attempts)
@@ -135,7 +135,8 @@ probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe=
 	}
 }
 
-// TestEnginesOfSeveralClusters: one process may have them all.
+// TestEnginesOfSeveralClusters verifies that one process can have the
+// Engines of several clusters.
 func TestEnginesOfSeveralClusters(t *testing.T) {
 	var all prometheus.Gatherers
 	for _, cluster := range []string{"", "prod-1", "prod-2"} {
@@ -226,7 +227,7 @@ func TestHangingEndpointsDoNotDelayOthers(t *testing.T) {
 	for i := range 40 {
 		name := fmt.Sprintf("hang-%d", i)
 		must(t, e.Set(key(name), named(probeOf("http://"+hang, time.Hour), name)))
-		p := e.set[key(name)].targets[""]
+		p := e.entries[key(name)].targets[""]
 		e.mu.Lock()
 		e.due.remove(p)
 		p.due = time.Now()
@@ -257,7 +258,7 @@ func TestProbeThatBecomesSlowMovesToSlowPool(t *testing.T) {
 	hang := serveRaw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	e := newTestEngine(Options{Fast: 1, Slow: 1})
 	must(t, e.Set(key("a"), probeOf("http://"+hang, 10*time.Minute)))
-	x := e.set[key("a")].targets[""]
+	x := e.entries[key("a")].targets[""]
 	e.due.remove(x)
 	x.slow, x.due = false, time.Now()
 	e.due.add(x)
@@ -305,7 +306,7 @@ func TestSet(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if len(e.set) != 0 || len(e.owners) != 0 || len(e.due) != 0 {
+	if len(e.entries) != 0 || len(e.owners) != 0 || len(e.due) != 0 {
 		t.Error("a probe that was refused is still run")
 	}
 }
@@ -334,14 +335,14 @@ func TestTurnsAreSpreadAndStable(t *testing.T) {
 	perSecond := map[int]int{}
 	for i := range n {
 		k := key(fmt.Sprintf("probe-%d", i))
-		due := nextTurn(k.String(), interval, now)
+		due := computeNextRun(k.String(), interval, now)
 		if wait := due.Sub(now); wait <= 0 || wait > interval {
 			t.Fatalf("%s is due in %s", k, wait)
 		}
-		if again := nextTurn(k.String(), interval, due); again != due.Add(interval) {
+		if again := computeNextRun(k.String(), interval, due); again != due.Add(interval) {
 			t.Fatalf("after %s comes %s", due, again)
 		}
-		if restarted := nextTurn(k.String(), interval, due.Add(-time.Millisecond)); restarted != due {
+		if restarted := computeNextRun(k.String(), interval, due.Add(-time.Millisecond)); restarted != due {
 			t.Fatalf("after a restart %s is %s", due, restarted)
 		}
 		perSecond[int(due.Sub(now)/time.Second)]++

@@ -26,13 +26,13 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// maxHealthAnswer limits what is read of a gRPC server's answer, and of its
-// headers.
+// maxHealthAnswer limits the bytes that are read of a gRPC server's answer and of its headers.
 const maxHealthAnswer = 64 << 10
 
-// checkHealth calls grpc.health.v1.Health/Check at an address, and records the
-// same series as blackbox_exporter's prober. The call of that prober has no
-// deadline (v0.28): a server that does not answer would block it forever.
+// checkHealth calls grpc.health.v1.Health/Check at an address, and reports whether the
+// server is serving. It stores an error of the call in logged, and registers the same series as
+// blackbox_exporter's prober. That prober is not used, because its call has no deadline (v0.28):
+// a server that does not answer would block it forever.
 func checkHealth(ctx context.Context, address string, module config.GRPCProbe, registry *prometheus.Registry,
 	logged *errorLog) bool {
 	transport := insecure.NewCredentials()
@@ -67,26 +67,26 @@ func checkHealth(ctx context.Context, address string, module config.GRPCProbe, r
 	return answer.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING
 }
 
-// connectError keeps the error of a failed connection, because gRPC keeps only
-// its text.
+// connectError stores the error of a failed connection, because gRPC
+// keeps only the error's text.
 type connectError struct{ err atomic.Pointer[error] }
 
-func (c *connectError) dial(ctx context.Context, to string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", to)
+// dial connects to an address and stores the first error.
+func (c *connectError) dial(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		c.err.CompareAndSwap(nil, &err)
 	}
 	return conn, err
 }
 
-// classify returns an error of gRPC as the error that caused it, so that
-// errors.Is and errors.As work.
+// classify returns the error that caused an error of gRPC, so that errors.Is and errors.As work.
 func (c *connectError) classify(err error) error {
 	if status.Code(err) == codes.DeadlineExceeded {
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
-	if first := c.err.Load(); first != nil {
-		return *first
+	if firstErr := c.err.Load(); firstErr != nil {
+		return *firstErr
 	}
 	return err
 }
@@ -97,20 +97,23 @@ type recordingCredentials struct {
 	connectError *connectError
 }
 
-func (h recordingCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn,
+// ClientHandshake implements credentials.TransportCredentials. It stores the first error.
+func (c recordingCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn,
 	credentials.AuthInfo,
 	error) {
-	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
-		h.connectError.err.CompareAndSwap(nil, &err)
+		c.connectError.err.CompareAndSwap(nil, &err)
 	}
 	return conn, info, err
 }
 
-func (h recordingCredentials) Clone() credentials.TransportCredentials {
-	return recordingCredentials{h.TransportCredentials.Clone(), h.connectError}
+func (c recordingCredentials) Clone() credentials.TransportCredentials {
+	return recordingCredentials{c.TransportCredentials.Clone(), c.connectError}
 }
 
+// recordHealth registers the series about a health check: the status code, one series for each
+// health status, with the value 1 for the reported status, and the expiry of the certificates.
 func recordHealth(registry *prometheus.Registry, code codes.Code,
 	health grpc_health_v1.HealthCheckResponse_ServingStatus,
 	server peer.Peer) {
@@ -135,20 +138,21 @@ func recordHealth(registry *prometheus.Registry, code codes.Code,
 		return
 	}
 	set(series.ProbeSSLEarliestExpiry, "Returns last SSL chain expiry in unixtime",
-		float64(firstExpiry(tlsInfo.State.PeerCertificates).Unix()))
-	var last time.Time
+		float64(findFirstExpiry(tlsInfo.State.PeerCertificates).Unix()))
+	// The chain that expires last is exported, because the client needs only one valid chain.
+	var latestExpiry time.Time
 	for _, chain := range tlsInfo.State.VerifiedChains {
-		if expiry := firstExpiry(chain); expiry.After(last) {
-			last = expiry
+		if expiry := findFirstExpiry(chain); expiry.After(latestExpiry) {
+			latestExpiry = expiry
 		}
 	}
-	if !last.IsZero() {
-		set(series.ProbeSSLChainExpiry, "Returns last SSL chain expiry in timestamp", float64(last.Unix()))
+	if !latestExpiry.IsZero() {
+		set(series.ProbeSSLChainExpiry, "Returns last SSL chain expiry in timestamp", float64(latestExpiry.Unix()))
 	}
 }
 
-// firstExpiry is when the first of some certificates expires.
-func firstExpiry(certificates []*x509.Certificate) time.Time {
+// findFirstExpiry returns the earliest expiry of the certificates.
+func findFirstExpiry(certificates []*x509.Certificate) time.Time {
 	return slices.MinFunc(certificates, func(a, b *x509.Certificate) int {
 		return a.NotAfter.Compare(b.NotAfter)
 	}).NotAfter

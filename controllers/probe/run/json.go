@@ -20,24 +20,28 @@ import (
 	"github.com/prometheus/blackbox_exporter/config"
 )
 
-// The limit of cel-go (cel.CostLimit) does not bound spec.http.json. It counts a call after it ran; it counts most
-// calls with operands of unknown type, as all of an answer are, as one unit whatever their size; and the counting
-// itself takes quadratic time. So a meter counts here.
+// The limit of cel-go (cel.CostLimit) is not sufficient for spec.http.json. It counts a call
+// only after the call; it counts most calls with operands of unknown type as one unit, whatever
+// their size, and all parts of an answer have an unknown type; and the counting itself takes
+// quadratic time. Therefore a meter counts the cost.
 const (
-	// maxJSONCost bounds the evaluation for one answer, to about 0.2 s of processor time.
+	// maxJSONCost limits the units of the evaluation for one answer (see meter), to about 0.2 s
+	// of processor time.
 	maxJSONCost = 500_000
-	// maxLoops bounds the macros of an expression.
+	// maxLoops limits the macros of an expression.
 	maxLoops = 10
-	// bytesPerUnit of a text cost as much as one operation.
+	// bytesPerUnit is how many bytes of a text cost as much as one operation.
 	bytesPerUnit = 16
-	// stepsPerUnit is the cost in steps, those of the budget: an operation takes about 100 ns.
+	// stepsPerUnit converts units to steps of the budget: an operation takes about 100 ns.
 	stepsPerUnit = 10
-	// stepsPerCharacter are those to compile an expression, and stepsPerByte those to decode an answer.
+	// stepsPerCharacter is the cost to compile a character of an expression, and stepsPerByte is
+	// the cost to decode a byte of an answer.
 	stepsPerCharacter, stepsPerByte = 1000, 10
 )
 
-// permittedFunctions besides operators. Each takes time in proportion to the length of a text at most: no regular
-// expressions, and no time zones, which are read from files.
+// permittedFunctions are the functions that an expression may use in addition to operators. The
+// time of each function is at most proportional to the length of a text. Regular expressions are
+// not permitted, and neither are time zones, which are read from files.
 var permittedFunctions = []string{overloads.Size, overloads.Contains, overloads.StartsWith, overloads.EndsWith,
 	overloads.TypeConvertBool, overloads.TypeConvertDouble, overloads.TypeConvertDuration, overloads.TypeConvertDyn,
 	overloads.TypeConvertInt, overloads.TypeConvertString, overloads.TypeConvertTimestamp, overloads.TypeConvertType,
@@ -58,8 +62,8 @@ type jsonProgram struct {
 	meter *meter
 }
 
-// compileJSON compiles the expression as blackbox_exporter does, but bounds its evaluation. It returns nil if there is
-// no expression.
+// compileJSON compiles the expression as blackbox_exporter does, but limits its evaluation. It
+// returns nil if there is no expression.
 func compileJSON(expression string) (*config.CELProgram, error) {
 	if expression == "" {
 		return nil, nil
@@ -82,7 +86,7 @@ func compileJSON(expression string) (*config.CELProgram, error) {
 	if kind := checked.OutputType(); kind != cel.BoolType && kind != cel.DynType {
 		return nil, fmt.Errorf("%w: spec.http.json: the expression is a %s, and must be true or false", errSpec, kind)
 	}
-	m := &meter{left: maxJSONCost}
+	m := &meter{remaining: maxJSONCost}
 	program, err := env.Program(checked, cel.CustomDecoratorV2(m.decorate))
 	if err != nil {
 		return nil, fmt.Errorf("%w: spec.http.json: %w", errSpec, err)
@@ -90,8 +94,8 @@ func compileJSON(expression string) (*config.CELProgram, error) {
 	return &config.CELProgram{Program: jsonProgram{Program: program, meter: m}, Expression: expression}, nil
 }
 
-// checkSyntax refuses what could take too much time, before types are checked: the type of {x: x} is twice as large as
-// that of x, and the checker writes it out.
+// checkSyntax refuses expressions that could take too much time. It runs before types are
+// checked: the type of {x: x} is twice as large as the type of x, and the checker writes it out.
 func checkSyntax(expression *ast.AST) error {
 	var refused error
 	refuse := func(format string, args ...any) {
@@ -113,16 +117,16 @@ func checkSyntax(expression *ast.AST) error {
 				refuse("at most %d of the macros all, exists, exists_one, filter and map are permitted", maxLoops)
 			}
 		case ast.CallKind:
-			if why := refusedFunction(e.AsCall().FunctionName()); why != "" {
-				refuse("%s", why)
+			if reason := explainRefusedFunction(e.AsCall().FunctionName()); reason != "" {
+				refuse("%s", reason)
 			}
 		}
 	}))
 	return refused
 }
 
-// refusedFunction says why a function cannot be used; empty where it can.
-func refusedFunction(name string) string {
+// explainRefusedFunction returns why a function cannot be used; empty if it can be used.
+func explainRefusedFunction(name string) string {
 	switch {
 	case slices.Contains(permittedFunctions, name), slices.Contains(permittedOperators, name):
 		return ""
@@ -134,33 +138,37 @@ func refusedFunction(name string) string {
 		strings.Join(slices.Sorted(slices.Values(permittedFunctions)), ", "))
 }
 
-// jsonSteps returns how many steps of the budget the evaluation of spec.http.json took.
-func jsonSteps(module *config.Module) int {
+// countJSONSteps returns how many steps of the budget the evaluation of spec.http.json took.
+func countJSONSteps(module *config.Module) int {
 	if p := module.HTTP.FailIfBodyJsonNotMatchesCEL; p != nil {
 		if program, ok := p.Program.(jsonProgram); ok {
-			return (maxJSONCost - max(program.meter.left, 0)) * stepsPerUnit
+			return (maxJSONCost - max(program.meter.remaining, 0)) * stepsPerUnit
 		}
 	}
 	return 0
 }
 
-// meter counts the operations of one evaluation. Each costs a unit, and more where its result is a text. What compares
-// lists and maps pays for all their elements in advance, because values can be made that have more elements than memory
-// has bytes: [x, x] twice as many as x. All other operations take constant time, or that of copying a text.
-type meter struct{ left int }
+// meter counts the operations of one evaluation. Each operation costs one unit, and more if
+// its result is a text. An operation that compares lists or maps pays for all their
+// elements in advance, because an expression can create values with more elements than
+// memory has bytes: [x, x] has twice as many elements as x. All other operations take
+// constant time, or the time to copy a text.
+type meter struct{ remaining int }
 
-// take ends the evaluation if there is not that much left. It panics as cel-go's own limit does, which Program.Eval
-// returns as an error: an error as a value would let loops go on.
-func (m *meter) take(units int) {
-	if m.left -= units; m.left < 0 {
+// spend subtracts units from the remaining cost, and ends the evaluation if the cost is
+// exceeded. It panics in the same way as cel-go's own limit, and Program.Eval returns the panic
+// as an error. An error that is a value would let loops continue.
+func (m *meter) spend(units int) {
+	if m.remaining -= units; m.remaining < 0 {
 		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: fmt.Sprintf(
 			"the evaluation of spec.http.json takes more than %d operations for this answer: use fewer loops, or "+
 				"compare less of it", maxJSONCost)})
 	}
 }
 
-// takeValue takes what it costs to use a value once, without its elements.
-func (m *meter) takeValue(v ref.Val) {
+// spendValue subtracts the cost of using a value once, without its elements: one unit, and one
+// unit for each bytesPerUnit bytes of a text.
+func (m *meter) spendValue(v ref.Val) {
 	units := 1
 	switch v := v.(type) {
 	case types.String:
@@ -168,51 +176,52 @@ func (m *meter) takeValue(v ref.Val) {
 	case types.Bytes:
 		units += len(v) / bytesPerUnit
 	}
-	m.take(units)
+	m.spend(units)
 }
 
-// takeElements takes what it costs to traverse a value.
-func (m *meter) takeElements(v ref.Val) {
-	m.takeValue(v)
+// spendElements subtracts the cost of traversing a value with all its elements.
+func (m *meter) spendElements(v ref.Val) {
+	m.spendValue(v)
 	switch v := v.(type) {
 	case traits.Lister:
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			m.takeElements(it.Next())
+		for elements := v.Iterator(); elements.HasNext() == types.True; {
+			m.spendElements(elements.Next())
 		}
 	case traits.Mapper:
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			key := it.Next()
-			m.takeElements(key)
-			m.takeElements(v.Get(key))
+		for keys := v.Iterator(); keys.HasNext() == types.True; {
+			key := keys.Next()
+			m.spendElements(key)
+			m.spendElements(v.Get(key))
 		}
 	}
 }
 
-// decorate makes an operation count.
+// decorate wraps an operation so that its cost is counted.
 func (m *meter) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch node := i.(type) {
-	case interpreter.InterpretableConst, meteredAttribute, metered:
-		return i, nil
+	case interpreter.InterpretableConst, meteredAttribute, meteredOperation:
+		return i, nil // a constant costs nothing, and the other nodes are counted already
 	case interpreter.InterpretableAttribute:
 		return meteredAttribute{node, m}, nil
 	case interpreter.InterpretableCall:
-		return metered{m.call(node), m}, nil
+		return meteredOperation{m.decorateCall(node), m}, nil
 	}
-	return metered{i, m}, nil
+	return meteredOperation{i, m}, nil
 }
 
-// call replaces the functions whose time depends on the elements of lists and maps.
-func (m *meter) call(c interpreter.InterpretableCall) interpreter.InterpretableV2 {
+// decorateCall replaces the functions whose time depends on the number of
+// elements in lists and maps. It returns other calls unchanged.
+func (m *meter) decorateCall(c interpreter.InterpretableCall) interpreter.InterpretableV2 {
 	var compute func(l, r ref.Val) ref.Val
 	switch c.Function() {
 	case operators.Equals:
-		compute = m.equal
+		compute = m.compareValues
 	case operators.NotEquals:
-		compute = func(l, r ref.Val) ref.Val { return types.Bool(m.equal(l, r) != types.True) }
+		compute = func(l, r ref.Val) ref.Val { return types.Bool(m.compareValues(l, r) != types.True) }
 	case operators.In:
-		compute = m.in
+		compute = m.checkContains
 	case operators.Add:
-		compute = add
+		compute = addValues
 	default:
 		return c
 	}
@@ -221,28 +230,32 @@ func (m *meter) call(c interpreter.InterpretableCall) interpreter.InterpretableV
 	})
 }
 
-func (m *meter) equal(l, r ref.Val) ref.Val {
-	if l.Type() == r.Type() { // others are compared without their elements
-		m.takeElements(l)
-		m.takeElements(r)
+// compareValues implements the operator ==, and counts the elements of both
+// values if they are compared.
+func (m *meter) compareValues(l, r ref.Val) ref.Val {
+	if l.Type() == r.Type() { // values of different types are compared without their elements
+		m.spendElements(l)
+		m.spendElements(r)
 	}
 	return types.Equal(l, r)
 }
 
-func (m *meter) in(l, r ref.Val) ref.Val {
+// checkContains implements the operator in, and counts the elements of a list.
+func (m *meter) checkContains(l, r ref.Val) ref.Val {
 	container, ok := r.(traits.Container)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(r)
 	}
-	if _, isMap := r.(traits.Mapper); !isMap { // a map looks its key up
-		m.takeElements(r)
+	if _, isMap := r.(traits.Mapper); !isMap { // a map finds the key without a traversal
+		m.spendElements(r)
 	}
 	return container.Contains(l)
 }
 
-// add adds no lists, but for the macros filter and map, which collect their result in a list that can be changed: a sum
-// of lists takes quadratic time to read, and twice as long for each sum of sums.
-func add(l, r ref.Val) ref.Val {
+// addValues implements the operator +, but refuses to add lists: the sum of lists takes
+// quadratic time to read, and twice as long for each sum of sums. The macros filter and map use
+// the operator to collect their result in a mutable list, which is permitted.
+func addValues(l, r ref.Val) ref.Val {
 	if _, isList := l.(traits.Lister); isList {
 		if _, isResult := l.(traits.MutableLister); !isResult {
 			return types.NewErr("spec.http.json: lists cannot be added")
@@ -255,23 +268,25 @@ func add(l, r ref.Val) ref.Val {
 	return adder.Add(r)
 }
 
-// metered is an operation that counts.
-type metered struct {
+// meteredOperation is an operation whose cost is counted.
+type meteredOperation struct {
 	interpreter.InterpretableV2
 	meter *meter
 }
 
 // Exec implements interpreter.InterpretableV2.
-func (n metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (n meteredOperation) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := n.InterpretableV2.Exec(frame)
-	n.meter.takeValue(v)
+	n.meter.spendValue(v)
 	return v
 }
 
 // Eval implements interpreter.Interpretable.
-func (n metered) Eval(vars interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(vars)) }
+func (n meteredOperation) Eval(vars interpreter.Activation) ref.Val {
+	return n.Exec(interpreter.AsFrame(vars))
+}
 
-// meteredAttribute is a variable, a field, an element or a condition that counts.
+// meteredAttribute is a variable, a field, an element or a condition whose cost is counted.
 type meteredAttribute struct {
 	interpreter.InterpretableAttribute
 	meter *meter
@@ -280,7 +295,7 @@ type meteredAttribute struct {
 // Exec implements interpreter.InterpretableV2.
 func (n meteredAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := n.InterpretableAttribute.Exec(frame)
-	n.meter.takeValue(v)
+	n.meter.spendValue(v)
 	return v
 }
 
@@ -289,11 +304,11 @@ func (n meteredAttribute) Eval(vars interpreter.Activation) ref.Val {
 	return n.Exec(interpreter.AsFrame(vars))
 }
 
-// Resolve implements interpreter.Attribute. It is called where the value is the key of a field.
+// Resolve implements interpreter.Attribute. It is called if the value is the key of a field.
 func (n meteredAttribute) Resolve(vars interpreter.Activation) (any, error) {
 	v, err := n.InterpretableAttribute.Resolve(vars)
 	if err == nil {
-		n.meter.takeValue(n.Adapter().NativeToValue(v))
+		n.meter.spendValue(n.Adapter().NativeToValue(v))
 	}
 	return v, err
 }

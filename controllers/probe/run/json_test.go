@@ -16,9 +16,9 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 )
 
 // TestSlowJSONIsRefused has expressions that take seconds to compile, or to evaluate once without an end in between.
@@ -97,7 +97,7 @@ func TestJSONCostsSteps(t *testing.T) {
 	run := func(expression string) result {
 		return runProbe(t, nil, within(with(specFor(server.URL), func(s *v1alpha1.EndpointProbeSpec) {
 			s.HTTP = &v1alpha1.HTTPProbe{JSON: expression}
-		}), 5*time.Minute), plan.Target{})
+		}), 5*time.Minute), probes.Target{})
 	}
 	little, much, most := run("body.items.size() > 1"), run("body.items.all(x, x == 1.0)"),
 		run("body.items.all(x, body.items.all(y, x == y))")

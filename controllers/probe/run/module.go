@@ -14,34 +14,34 @@ import (
 	"github.com/prometheus/blackbox_exporter/config"
 	pconfig "github.com/prometheus/common/config"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
-// errSpec says that the API server accepted a spec that cannot be used.
+// errSpec means that the API server accepted a spec that cannot be used.
 var errSpec = errors.New("unusable spec")
 
-// preferredProtocol is tried first, and the other version of IP after it.
+// preferredProtocol is the version of IP that is tried first.
 const preferredProtocol = "ip4"
 
-// compile returns the module of blackbox_exporter for a spec. Its error wraps
+// compile returns the module of blackbox_exporter for a spec. The error wraps
 // errSpec and names the field.
 func compile(spec v1alpha1.EndpointProbeSpec) (config.Module, error) {
-	if plan.DurationOr(spec.Interval, plan.DefaultInterval) <= 0 ||
-		plan.DurationOr(spec.Timeout, plan.DefaultTimeout) <= 0 {
+	if probes.DurationOr(spec.Interval, probes.DefaultInterval) <= 0 ||
+		probes.DurationOr(spec.Timeout, probes.DefaultTimeout) <= 0 {
 		return config.Module{}, fmt.Errorf("%w: spec.interval and spec.timeout must be greater than 0", errSpec)
 	}
 	tls, err := compileTLS(spec.TLS)
 	if err != nil {
 		return config.Module{}, err
 	}
-	// Before anything is compiled.
-	limits, err := costOf(spec)
+	// The cost is checked before anything is compiled.
+	limits, err := computeCost(spec)
 	if err != nil {
 		return config.Module{}, err
 	}
 	module := config.DefaultModule
-	if module.HTTP, err = compileHTTP(spec.HTTP, tls, limits.body); err != nil {
+	if module.HTTP, err = compileHTTP(spec.HTTP, tls, limits.bodyLimit); err != nil {
 		return config.Module{}, err
 	}
 	if module.TCP, err = compileTCP(spec.TCP); err != nil {
@@ -62,8 +62,8 @@ func compile(spec v1alpha1.EndpointProbeSpec) (config.Module, error) {
 	return module, checkScheme(spec)
 }
 
-// checkScheme checks that the protocol section of the spec matches the target's
-// scheme.
+// checkScheme returns an error unless the protocol section of the spec matches
+// the scheme of the target.
 func checkScheme(spec v1alpha1.EndpointProbeSpec) error {
 	scheme := string(v1alpha1.ProbeHTTP) // Routes, Ingresses and HTTPRoutes
 	if spec.Target.URL != "" {
@@ -72,8 +72,8 @@ func checkScheme(spec v1alpha1.EndpointProbeSpec) error {
 	if spec.Target.Service != nil {
 		scheme = cmp.Or(string(spec.Target.Service.Scheme), scheme)
 	}
-	scheme = strings.TrimSuffix(scheme, "s")
-	if scheme == "dn" {
+	scheme = strings.TrimSuffix(scheme, "s") // https is HTTP with TLS
+	if scheme == "dn" {                      // the s of dns is part of its name
 		scheme = "dns"
 	}
 	for name, given := range map[string]bool{"http": spec.HTTP != nil, "tcp": spec.TCP != nil, "grpc": spec.GRPC != nil,
@@ -88,6 +88,7 @@ func checkScheme(spec v1alpha1.EndpointProbeSpec) error {
 	return nil
 }
 
+// compileTLS returns the TLS configuration of a spec; an empty configuration if spec is nil.
 func compileTLS(spec *v1alpha1.ProbeTLS) (pconfig.TLSConfig, error) {
 	if spec == nil {
 		return pconfig.TLSConfig{}, nil
@@ -99,11 +100,13 @@ func compileTLS(spec *v1alpha1.ProbeTLS) (pconfig.TLSConfig, error) {
 	return tls, nil
 }
 
-func compileHTTP(spec *v1alpha1.HTTPProbe, tls pconfig.TLSConfig, body int) (config.HTTPProbe, error) {
+// compileHTTP returns the HTTP probe of a spec. body limits the bytes that are
+// read of an answer's body.
+func compileHTTP(spec *v1alpha1.HTTPProbe, tls pconfig.TLSConfig, bodyLimit int) (config.HTTPProbe, error) {
 	out := config.DefaultHTTPProbe
-	out.IPProtocol, out.BodySizeLimit = preferredProtocol, units.Base2Bytes(body)
-	// The proxy looks up names. With HTTP/2, a few bytes of compressed headers
-	// could become megabytes, and a single request does not need it.
+	out.IPProtocol, out.BodySizeLimit = preferredProtocol, units.Base2Bytes(bodyLimit)
+	// The proxy looks up names. HTTP/2 is disabled: a single request does not need it, and a few
+	// bytes of compressed headers could become megabytes.
 	out.SkipResolvePhaseWithProxy, out.HTTPClientConfig.EnableHTTP2 = true, false
 	out.HTTPClientConfig.TLSConfig = tls
 	out.Headers = map[string]string{"User-Agent": "bellwether-probe"}
@@ -121,6 +124,7 @@ func compileHTTP(spec *v1alpha1.HTTPProbe, tls pconfig.TLSConfig, body int) (con
 	return out, compileMatchers(spec, &out)
 }
 
+// compileMatchers adds the expressions for the body and the headers to the probe.
 func compileMatchers(spec *v1alpha1.HTTPProbe, out *config.HTTPProbe) error {
 	var err error
 	if out.FailIfBodyNotMatchesRegexp, err = compileRegexps("spec.http.matches", spec.Matches...); err != nil {
@@ -141,6 +145,8 @@ func compileMatchers(spec *v1alpha1.HTTPProbe, out *config.HTTPProbe) error {
 	return err
 }
 
+// compileHeaders compiles the expressions for headers. allowMissing accepts an
+// answer without the header.
 func compileHeaders(field string, matches []v1alpha1.HeaderMatch, allowMissing bool) ([]config.HeaderMatch, error) {
 	var out []config.HeaderMatch
 	for _, m := range matches {
@@ -153,9 +159,10 @@ func compileHeaders(field string, matches []v1alpha1.HeaderMatch, allowMissing b
 	return out, nil
 }
 
-// addCredentials puts credentials into a module. A probe with private ones
-// follows no redirects: the prober would send headers to the other server.
-func addCredentials(module *config.Module, c *plan.Credentials) *plan.Failure {
+// addCredentials adds credentials to a module; nil adds nothing. It returns a failure if the
+// certificates cannot be used. A probe with private credentials follows no redirects, because the
+// prober would send the headers to the other server.
+func addCredentials(module *config.Module, c *probes.Credentials) *probes.Failure {
 	if c == nil {
 		return nil
 	}
@@ -165,7 +172,7 @@ func addCredentials(module *config.Module, c *plan.Credentials) *plan.Failure {
 		tls.Cert, tls.Key = c.Certificate, pconfig.Secret(c.Key)
 	}
 	if _, err := pconfig.NewTLSConfig(&module.TCP.TLSConfig); err != nil {
-		return &plan.Failure{Reason: v1alpha1.ReasonSecretUnavailable,
+		return &probes.Failure{Reason: v1alpha1.ReasonSecretUnavailable,
 			Message: c.Redact(fmt.Sprintf("the certificates in the Secrets of spec.tls cannot be used: %v", err))}
 	}
 	for name, value := range c.Headers {
@@ -181,6 +188,7 @@ func addCredentials(module *config.Module, c *plan.Credentials) *plan.Failure {
 	return nil
 }
 
+// compileRegexps compiles the regular expressions of a field.
 func compileRegexps(field string, texts ...string) ([]config.Regexp, error) {
 	var out []config.Regexp
 	for _, text := range texts {
@@ -193,6 +201,7 @@ func compileRegexps(field string, texts ...string) ([]config.Regexp, error) {
 	return out, nil
 }
 
+// compileTCP returns the TCP probe of a spec.
 func compileTCP(spec *v1alpha1.TCPProbe) (config.TCPProbe, error) {
 	out := config.DefaultTCPProbe
 	out.IPProtocol = preferredProtocol
@@ -212,6 +221,7 @@ func compileTCP(spec *v1alpha1.TCPProbe) (config.TCPProbe, error) {
 	return out, nil
 }
 
+// compileDNS returns the DNS probe of a spec.
 func compileDNS(spec *v1alpha1.DNSProbe) (config.DNSProbe, error) {
 	out := config.DefaultDNSProbe
 	out.IPProtocol = preferredProtocol

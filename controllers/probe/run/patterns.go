@@ -16,74 +16,78 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Go's regular expressions take time in proportion to the product of the instructions of an expression and the bytes
-// of the text, about 10 ns for each step, and nothing ends a match before its end: not the timeout of its probe either.
-// So both are bounded before it begins.
+// The time of Go's regular expressions is proportional to the product of the instructions
+// of an expression and the bytes of the text, about 10 ns for each step. A match cannot
+// be interrupted, not even by the timeout of its probe. Therefore both factors are
+// limited before the match.
 const (
-	// maxInstructions bounds the expressions of one probe together.
+	// maxInstructions limits the expressions of one probe together.
 	maxInstructions = 500
-	// maxSteps bounds the product for one answer, which is about 0.2 s of processor time.
+	// maxSteps limits the product for one answer, to about 0.2 s of processor time.
 	maxSteps = 16 << 20
-	// maxOverhead is what may come with the body of an answer that is matched: headers and TLS.
+	// maxOverhead is the limit for headers and TLS of an answer that is
+	// matched, in addition to its body.
 	maxOverhead = 32 << 10
-	// maxJSON limits an answer that spec.http.json is evaluated for: decoded, it takes 30 times as much memory.
+	// maxJSON limits an answer for which spec.http.json is evaluated: the decoded answer
+	// takes 30 times as much memory.
 	maxJSON = 64 << 10
-	// stepsPerSecond bounds the expressions of all probes of an Engine together, to about half a processor.
+	// stepsPerSecond limits the expressions of all probes of an Engine together,
+	// to about half a processor.
 	stepsPerSecond = 50_000_000
-	// burstSteps may be done at once before that.
+	// burstSteps is how many steps may run at once before stepsPerSecond applies.
 	burstSteps = 4 * maxSteps
 )
 
-// cost is what a probe may take besides its connection.
+// cost is the resource usage of a probe in addition to its connection.
 type cost struct {
-	// instructions of all its regular expressions.
+	// instructions is the number of instructions of all regular expressions.
 	instructions int
-	// body limits what is read of an answer.
-	body int
-	// json is the length of spec.http.json.
-	json int
-	// isMatched tells whether the answer is kept in memory and evaluated.
+	// bodyLimit limits the bytes that are read of an answer's body.
+	bodyLimit int
+	// jsonLength is the length of spec.http.json.
+	jsonLength int
+	// isMatched is true if the answer is kept in memory and evaluated.
 	isMatched bool
 }
 
-// costOf returns the cost of a spec. The error wraps errSpec if that is too high.
-func costOf(spec v1alpha1.EndpointProbeSpec) (cost, error) {
-	c := cost{body: maxBody}
-	texts := patterns(spec)
+// computeCost returns the cost of a spec. The error wraps errSpec if the cost is too high.
+func computeCost(spec v1alpha1.EndpointProbeSpec) (cost, error) {
+	c := cost{bodyLimit: maxBody}
+	texts := listPatterns(spec)
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
 		for _, text := range texts[field] {
 			parsed, err := syntax.Parse(text, syntax.Perl)
 			if err != nil {
 				return c, fmt.Errorf("%w: %s: %w", errSpec, field, err)
 			}
-			c.instructions += instructions(parsed, 0)
+			c.instructions += countInstructions(parsed, 0)
 			c.isMatched = true
 		}
 	}
 	if c.instructions > maxInstructions {
 		return c, fmt.Errorf("%w: the regular expressions have %d instructions together, and at most %d are "+
-			"permitted: use smaller counts in braces, or fewer expressions", errSpec, min(c.instructions, saturated),
+			"permitted: use smaller counts in braces, or fewer expressions", errSpec, min(c.instructions, maxCounted),
 			maxInstructions)
 	}
 	if c.instructions > 0 {
-		c.body = min(c.body, maxSteps/c.instructions)
+		c.bodyLimit = min(c.bodyLimit, maxSteps/c.instructions)
 	}
 	if spec.HTTP != nil && spec.HTTP.JSON != "" {
-		c.body, c.json, c.isMatched = min(c.body, maxJSON), len(spec.HTTP.JSON), true
+		c.bodyLimit, c.jsonLength, c.isMatched = min(c.bodyLimit, maxJSON), len(spec.HTTP.JSON), true
 	}
 	return c, nil
 }
 
-// stream limits what is read of a connection.
-func (c cost) stream() int64 {
+// streamLimit returns how many bytes of a connection may be read.
+func (c cost) streamLimit() int64 {
 	if c.isMatched {
-		return int64(c.body + maxOverhead)
+		return int64(c.bodyLimit + maxOverhead)
 	}
 	return maxStream
 }
 
-// patterns returns the regular expressions of a spec by field.
-func patterns(spec v1alpha1.EndpointProbeSpec) map[string][]string {
+// listPatterns returns the regular expressions of a spec by field.
+func listPatterns(spec v1alpha1.EndpointProbeSpec) map[string][]string {
 	out := map[string][]string{}
 	if h := spec.HTTP; h != nil {
 		out["spec.http.matches"], out["spec.http.notMatches"] = h.Matches, h.NotMatches
@@ -103,25 +107,27 @@ func patterns(spec v1alpha1.EndpointProbeSpec) map[string][]string {
 	return out
 }
 
-// saturated is more than any expression may have, so that counting can end there.
-const saturated = 1_000_000
+// maxCounted is more than any expression may have, so that counting can stop there.
+const maxCounted = 1_000_000
 
-// instructions returns about how many instructions package regexp makes of an expression. It does not compile it,
-// because that can take megabytes: counts in braces repeat what they count.
-func instructions(re *syntax.Regexp, depth int) int {
+// countInstructions returns approximately how many instructions package regexp compiles an
+// expression to, and at least maxCounted if there are more. It does not compile the expression,
+// because that can take megabytes: a count in braces repeats its operand. depth is 0 for a whole
+// expression, and more for its parts.
+func countInstructions(re *syntax.Regexp, depth int) int {
 	if depth == 0 && re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase == 0 {
-		return 1 // it is searched as text
+		return 1 // a literal is searched as text
 	}
 	sum := 0
 	for _, sub := range re.Sub {
-		sum = min(sum+instructions(sub, depth+1), saturated)
+		sum = min(sum+countInstructions(sub, depth+1), maxCounted)
 	}
 	switch re.Op {
 	case syntax.OpLiteral:
 		return len(re.Rune)
 	case syntax.OpRepeat:
 		times := max(re.Min, re.Max, 1)
-		return min(sum*times+times, saturated)
+		return min(sum*times+times, maxCounted)
 	case syntax.OpConcat:
 		return sum
 	case syntax.OpAlternate:
@@ -131,30 +137,33 @@ func instructions(re *syntax.Regexp, depth int) int {
 	}
 }
 
-// budget bounds the steps of all probes together. A probe pays in advance what it took the last time, and the rest
-// afterwards.
+// budget limits the steps of all probes together. Before a run, a probe pays the steps of its
+// previous run. After the run, it pays the difference.
 type budget struct{ steps *rate.Limiter }
 
+// newBudget returns a budget with stepsPerSecond and burstSteps.
 func newBudget() budget { return budget{rate.NewLimiter(stepsPerSecond, burstSteps)} }
 
-// expected are the steps that a probe pays before its first run.
-func (c cost) expected() int { return c.steps(min(c.body, maxJSON)) }
+// expectedSteps returns the steps that a probe pays before its first run: the steps for an answer
+// of maxJSON bytes, or less if the limit of the body is lower.
+func (c cost) expectedSteps() int { return c.countSteps(min(c.bodyLimit, maxJSON)) }
 
-// steps returns how many steps an answer takes at most, besides the evaluation of spec.http.json.
-func (c cost) steps(received int) int {
+// countSteps returns the maximum steps for an answer with the given number of bytes, without the
+// evaluation of spec.http.json.
+func (c cost) countSteps(received int) int {
 	perByte := c.instructions
-	if c.json > 0 {
+	if c.jsonLength > 0 {
 		perByte += stepsPerByte
 	}
-	return received*perByte + c.json*stepsPerCharacter
+	return received*perByte + c.jsonLength*stepsPerCharacter
 }
 
-// wait returns when a probe that takes that many steps may start, or when ctx ends.
-func (b budget) wait(ctx context.Context, steps int) {
-	_ = b.steps.WaitN(ctx, min(steps, burstSteps)) // the only error is that of ctx, which the run meets as well
+// waitForSteps waits until a probe with the given steps may start, or until ctx ends.
+func (b budget) waitForSteps(ctx context.Context, steps int) {
+	_ = b.steps.WaitN(ctx, min(steps, burstSteps)) // the run fails with the same error of ctx
 }
 
-// charge takes what a run took in excess of what it paid.
+// charge charges the steps of a run that exceed the paid steps.
 func (b budget) charge(paid, took int) {
 	if took > paid {
 		b.steps.ReserveN(time.Now(), min(took-paid, burstSteps))

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
 // slowPattern has 245 characters, and takes five seconds for an answer of 16 KiB: it is an expression of 30,000
@@ -86,15 +86,16 @@ func TestSlowExpressionsAreRefused(t *testing.T) {
 func TestStepsOfAnAnswerAreBounded(t *testing.T) {
 	for _, pattern := range []string{"ok", "^(all|some) (is|are) well$", `"status":\s*"(ok|ready)"`, ".{0,150}x",
 		".{0,240}x"} {
-		limits, err := costOf(with(specFor("http://127.0.0.1:1/"), func(s *v1alpha1.EndpointProbeSpec) {
+		limits, err := computeCost(with(specFor("http://127.0.0.1:1/"), func(s *v1alpha1.EndpointProbeSpec) {
 			s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{pattern}}
 		}))
 		if err != nil {
 			t.Errorf("%s: %v", pattern, err)
 			continue
 		}
-		if steps := program(t, pattern) * limits.body; steps > 2*maxSteps || limits.body < maxSteps/maxInstructions {
-			t.Errorf("%s: %d bytes are read, and take %d steps", pattern, limits.body, steps)
+		if steps := program(t, pattern) * limits.bodyLimit; steps > 2*maxSteps ||
+			limits.bodyLimit < maxSteps/maxInstructions {
+			t.Errorf("%s: %d bytes are read, and take %d steps", pattern, limits.bodyLimit, steps)
 		}
 	}
 	server := httptest.NewServer(hostileHandler())
@@ -103,7 +104,7 @@ func TestStepsOfAnAnswerAreBounded(t *testing.T) {
 	endless := within(specFor(server.URL+"/endless"), 5*time.Minute)
 	got := runProbe(t, nil, with(endless, func(s *v1alpha1.EndpointProbeSpec) {
 		s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{".{0,240}x"}}
-	}), plan.Target{})
+	}), probes.Target{})
 	if got.failure == nil || got.failure.Reason != v1alpha1.ReasonAnswerTooLarge ||
 		!strings.Contains(got.failure.Message, "limit for the expressions of this probe") {
 		t.Errorf("an endless answer: %+v", got.failure)
@@ -121,13 +122,13 @@ func TestLargeJSONIsNotDecoded(t *testing.T) {
 	t.Cleanup(server.Close)
 	got := runProbe(t, nil, with(specFor(server.URL), func(s *v1alpha1.EndpointProbeSpec) {
 		s.HTTP = &v1alpha1.HTTPProbe{JSON: "size(body) > 1"}
-	}), plan.Target{})
+	}), probes.Target{})
 	if got.failure == nil || got.failure.Reason != v1alpha1.ReasonAnswerTooLarge {
 		t.Errorf("got %+v", got.failure)
 	}
 }
 
-// TestEndlessLines has a TCP server that sends lines until somebody stops reading. They were matched until the timeout.
+// TestEndlessLines probes a TCP server that sends lines until the client stops reading.
 func TestEndlessLines(t *testing.T) {
 	var sent atomic.Int64
 	server := serveRaw(t, func(conn net.Conn) {
@@ -141,7 +142,7 @@ func TestEndlessLines(t *testing.T) {
 	})
 	got := runProbe(t, nil, within(with(specFor("tcp://"+server), func(s *v1alpha1.EndpointProbeSpec) {
 		s.TCP = &v1alpha1.TCPProbe{Expect: "^.{0,200}y"}
-	}), time.Minute), plan.Target{})
+	}), time.Minute), probes.Target{})
 	if got.failure == nil || got.failure.Reason != v1alpha1.ReasonAnswerTooLarge {
 		t.Errorf("got %+v", got.failure)
 	}
@@ -197,10 +198,10 @@ func TestMatchingDoesNotDelayOtherProbes(t *testing.T) {
 	}
 }
 
-// TestBudget: what all probes took is waited for by whoever comes next.
+// TestBudget verifies that a probe waits for the steps of all previous probes.
 func TestBudget(t *testing.T) {
 	b := newBudget()
-	b.wait(t.Context(), burstSteps) // does not block: nothing was taken yet
+	b.waitForSteps(t.Context(), burstSteps) // does not block: nothing was taken yet
 	for range 3 {
 		b.charge(0, 10*maxSteps)
 	}
@@ -214,7 +215,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// FuzzInstructions compares what is counted with what package regexp makes of an expression.
+// FuzzInstructions compares the counted instructions with the instructions
+// that package regexp compiles.
 func FuzzInstructions(f *testing.F) {
 	for _, seed := range []string{slowPattern, "ok", "(?i)ok|(a{3,7}b){2,5}", `\pL{1000}`, "[^a-z]+?", "(?:)*{2}",
 		"a{,5}", "((a{0,30}){0,30})", "x*" + strings.Repeat("(y|z)", 40)} {
@@ -224,11 +226,12 @@ func FuzzInstructions(f *testing.F) {
 		if len(text) > 256 {
 			return
 		}
-		limits, err := costOf(v1alpha1.EndpointProbeSpec{HTTP: &v1alpha1.HTTPProbe{Matches: []string{text}}})
+		limits, err := computeCost(v1alpha1.EndpointProbeSpec{HTTP: &v1alpha1.HTTPProbe{Matches: []string{text}}})
 		if err != nil {
 			return
 		}
-		// One that is searched as text has as many instructions as characters, and takes none of them.
+		// An expression that is searched as text compiles to as many instructions as it has
+		// characters, but executes none of them.
 		if compiled := program(t, text); limits.instructions > 1 && compiled > 3*limits.instructions+10 {
 			t.Errorf("%q has %d instructions, counted as %d", text, compiled, limits.instructions)
 		}

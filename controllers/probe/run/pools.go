@@ -8,34 +8,37 @@ import (
 	"context"
 	"time"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/alerts/series"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
-// pools keep endpoints that do not answer from delaying the probes of others. A
-// probe starts in the slow pool if its last run took longer than slowAfter, or
-// if it has not run yet. A probe that becomes slow in the fast pool moves to
-// the slow pool during its run, if there is room. So if many endpoints do not
-// answer, only their probes are late.
+// pools prevent endpoints that do not answer from delaying other probes. A probe starts in the
+// slow pool if its last run took longer than slowAfter, or if it has not run yet. A probe that
+// becomes slow in the fast pool moves to the slow pool during its run, if that pool has a free
+// place. Therefore, if many endpoints do not answer, only their probes are late.
 //
-// Probes whose answers are kept and matched have pools of their own, which are smaller: what all answers take together
-// is bounded, and matching cannot take every processor.
+// Probes whose answers are kept and matched have separate, smaller pools: this limits the memory
+// of all answers, and matching cannot use all processors.
 type pools struct{ fast, slow pool }
 
+// slowAfter is the duration after which a run counts as slow.
 const slowAfter = time.Second
 
+// pool limits the parallel runs. waiting are the endpoints that wait for a place.
 type pool struct {
 	limit, running int
 	waiting        []*entry
 }
 
-func (l *pools) forProbe(slow bool) *pool {
+// selectPool returns the slow or the fast pool.
+func (l *pools) selectPool(slow bool) *pool {
 	if slow {
 		return &l.slow
 	}
 	return &l.fast
 }
 
+// acquire takes a place in the pool; false if there is no free place.
 func (l *pool) acquire() bool {
 	if l.running >= l.limit {
 		return false
@@ -44,22 +47,22 @@ func (l *pool) acquire() bool {
 	return true
 }
 
-// release gives the place to the probe that has waited longest, or frees it.
+// release returns the endpoint that has waited longest, which takes over the place. If none
+// waits, it frees the place and returns nil.
 func (l *pool) release() *entry {
 	for len(l.waiting) > 0 {
-		first := l.waiting[0]
+		oldest := l.waiting[0]
 		l.waiting[0] = nil
 		l.waiting = l.waiting[1:]
-		if !first.removed {
-			return first
+		if !oldest.removed {
+			return oldest
 		}
 	}
 	l.running--
 	return nil
 }
 
-// runProbes runs a probe, and then those that wait for the same place in the
-// pool.
+// runProbes runs a probe, and then the probes that wait for the same place in the pool.
 func (e *Engine) runProbes(ctx context.Context, x *entry) {
 	for x != nil && ctx.Err() == nil {
 		x = e.runNext(ctx, x)
@@ -73,21 +76,21 @@ func (e *Engine) runNext(ctx context.Context, x *entry) (next *entry) {
 	p, paid := x.probe, x.steps
 	e.mu.Unlock()
 	if p.cost.isMatched {
-		e.budget.wait(ctx, paid)
+		e.budget.waitForSteps(ctx, paid)
 	}
 	e.mu.Lock()
-	began := time.Now()
-	late := began.Sub(x.due)
+	startedAt := time.Now()
+	late := startedAt.Sub(x.due)
 	e.mu.Unlock()
 	e.lateness.Observe(late.Seconds())
 	e.options.Started(x.key, late)
-	moveTimer := time.AfterFunc(e.slowAfter, func() { e.moveToSlow(ctx, x, began) })
+	moveTimer := time.AfterFunc(e.slowAfter, func() { e.moveToSlow(ctx, x, startedAt) })
 	result, url := e.runOnce(ctx, p, x.target)
 	moveTimer.Stop()
 	e.budget.charge(paid, result.steps)
 	e.mu.Lock()
 	x.steps = result.steps
-	changed := e.record(ctx, x, result, url, began)
+	changed := e.record(ctx, x, result, url, startedAt)
 	next = e.releasePlace(x)
 	e.mu.Unlock()
 	if changed {
@@ -96,31 +99,36 @@ func (e *Engine) runNext(ctx context.Context, x *entry) (next *entry) {
 	return next
 }
 
-// releasePlace gives up the place of a probe. The Engine's lock is held.
+// releasePlace releases the place of a probe, and returns the probe that gets the place; nil if
+// none waits. The caller holds the Engine's lock.
 func (e *Engine) releasePlace(x *entry) *entry {
-	from := x.pool
+	freed := x.pool
 	x.pool = nil
-	next := from.release()
+	next := freed.release()
 	if next != nil {
-		next.pool = from
+		next.pool = freed
 	}
 	return next
 }
 
-// moveToSlow moves a probe that has been running since began to the slow pool,
-// and gives its place in the fast pool to the next probe.
-func (e *Engine) moveToSlow(ctx context.Context, x *entry, began time.Time) {
+// moveToSlow moves a probe that has been running since startedAt to the slow pool, and
+// gives its place in the fast pool to the next probe. It does nothing if that run has ended
+// or the slow pool is full.
+func (e *Engine) moveToSlow(ctx context.Context, x *entry, startedAt time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, pools := range []*pools{&e.pools, &e.matching} {
-		if x.pool == &pools.fast && !x.due.After(began) && pools.slow.acquire() {
-			e.move(ctx, x, &pools.slow)
+		// A due time after startedAt means that the run has ended.
+		if x.pool == &pools.fast && !x.due.After(startedAt) && pools.slow.acquire() {
+			e.moveToPool(ctx, x, &pools.slow)
 			return
 		}
 	}
 }
 
-func (e *Engine) move(ctx context.Context, x *entry, to *pool) {
+// moveToPool moves a running probe to another pool, in which it has a place already, and starts
+// the probe that gets its old place. The caller holds the Engine's lock.
+func (e *Engine) moveToPool(ctx context.Context, x *entry, to *pool) {
 	next := e.releasePlace(x)
 	x.pool = to
 	if next != nil {
@@ -128,12 +136,13 @@ func (e *Engine) move(ctx context.Context, x *entry, to *pool) {
 	}
 }
 
-// runOnce runs an endpoint of a probe once, within its timeout.
+// runOnce runs an endpoint of a probe once, within its timeout. It also
+// returns the URL of the target.
 func (e *Engine) runOnce(ctx context.Context, p *Probe, name string) (result, string) {
-	ctx, cancel := context.WithTimeout(ctx, plan.DurationOr(p.Spec.Timeout, plan.DefaultTimeout))
+	ctx, cancel := context.WithTimeout(ctx, probes.DurationOr(p.Spec.Timeout, probes.DefaultTimeout))
 	defer cancel()
 	interval := sample{series: series.ProbeInterval,
-		value: plan.DurationOr(p.Spec.Interval, plan.DefaultInterval).Seconds()}
+		value: probes.DurationOr(p.Spec.Interval, probes.DefaultInterval).Seconds()}
 	target, failure := p.Resolve(ctx, name)
 	if failure != nil {
 		return result{failure: failure, samples: []sample{{series: series.ProbeSuccess}, interval}}, ""
@@ -143,16 +152,17 @@ func (e *Engine) runOnce(ctx context.Context, p *Probe, name string) (result, st
 	return out, target.URL
 }
 
-// record stores the result of a run and puts the probe back into the queue. The
-// Engine's lock is held. It returns whether the verdict changed.
-func (e *Engine) record(ctx context.Context, x *entry, result result, url string, began time.Time) bool {
+// record stores the result of a run, puts the probe back into the queue, and returns whether the
+// verdict changed. The result is discarded if the probe was removed or ctx has ended. The caller
+// holds the Engine's lock.
+func (e *Engine) record(ctx context.Context, x *entry, result result, url string, startedAt time.Time) bool {
 	if x.removed || ctx.Err() != nil {
 		return false
 	}
 	now := time.Now()
-	verdict := plan.Verdict{At: now, URL: url, Failure: result.failure}
+	verdict := probes.Verdict{At: now, URL: url, Failure: result.failure}
 	changed := !verdict.HasSameOutcome(x.verdict)
-	x.verdict, x.samples, x.slow = verdict, result.samples, now.Sub(began) > e.slowAfter
+	x.verdict, x.samples, x.slow = verdict, result.samples, now.Sub(startedAt) > e.slowAfter
 	outcome := "failure"
 	x.attempts++
 	if result.failure == nil {
@@ -160,18 +170,19 @@ func (e *Engine) record(ctx context.Context, x *entry, result result, url string
 		x.successes++
 	}
 	e.runs.WithLabelValues(outcome).Inc()
-	x.due = nextTurn(x.turnKey(), x.probe.interval(), now)
+	x.due = computeNextRun(x.scheduleKey(), x.probe.interval(), now)
 	e.due.add(x)
 	e.wakeUp()
 	return changed
 }
 
-// queue is a heap of probes, ordered by the time at which they are due.
+// queue is a heap of probes, sorted by the time at which they are due.
 type queue []*entry
 
+// add adds an endpoint to the queue.
 func (q *queue) add(x *entry) { heap.Push(q, x) }
 
-// remove removes a probe from the queue, if it is in it.
+// remove removes an endpoint from the queue; false if the queue does not have it.
 func (q *queue) remove(x *entry) bool {
 	if x.index < 0 || x.index >= len(*q) || (*q)[x.index] != x {
 		return false
@@ -180,7 +191,8 @@ func (q *queue) remove(x *entry) bool {
 	return true
 }
 
-func (q *queue) first() *entry {
+// peek returns the endpoint that is due first; nil if the queue is empty.
+func (q *queue) peek() *entry {
 	if len(*q) == 0 {
 		return nil
 	}
@@ -208,9 +220,9 @@ func (q *queue) Push(x any) {
 
 // Pop implements heap.Interface.
 func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
+	removed := (*q)[len(*q)-1]
 	(*q)[len(*q)-1] = nil
 	*q = (*q)[:len(*q)-1]
-	last.index = -1
-	return last
+	removed.index = -1
+	return removed
 }

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// tooLargeError says that a server sent more than so many bytes, which is what a probe reads of an answer.
+// tooLargeError means that a server sent more bytes than the limit of the probe.
 type tooLargeError struct{ limit int }
 
 // Error implements error.
@@ -32,20 +32,19 @@ func (e tooLargeError) Error() string {
 }
 
 const (
-	// maxBody limits what is read of an answer's body, and maxStream of a whole
+	// maxBody limits the bytes of an answer's body, and maxStream limits the bytes of a whole
 	// connection, including headers and TLS.
 	maxBody   = 512 << 10
 	maxStream = maxBody + 128<<10
-	// handshakeLimit bounds the SOCKS handshake; the client is this process.
-	handshakeLimit = 10 * time.Second
-	proxyBuffer    = 4 << 10
+	// handshakeTimeout limits the SOCKS handshake. The client is this process.
+	handshakeTimeout = 10 * time.Second
+	proxyBuffer      = 4 << 10
 )
 
-// socksProxy is a SOCKS5 proxy (RFC 1928) on loopback, for this process only,
-// that every connection of an HTTP probe goes through. blackbox_exporter's
-// prober accepts no dialer, but it accepts a proxy. The proxy looks up names,
-// refuses private addresses in each redirect, counts bytes and closes
-// connections at the deadline. A client must present the name of a session of a
+// socksProxy is a SOCKS5 proxy (RFC 1928) on the loopback address, for this process only. Every
+// connection of an HTTP probe uses it, because blackbox_exporter's prober accepts a proxy, but
+// no dialer. The proxy looks up names, refuses private addresses in each redirect, counts bytes
+// and closes connections at the deadline. A client must present the name of a session of a
 // running probe (RFC 1929).
 type socksProxy struct {
 	addresses addressResolver
@@ -58,34 +57,35 @@ type socksProxy struct {
 	sessions map[string]*session
 }
 
-// session is what one run of a probe may do, and its outcome.
+// session has the permissions and the results of one run of a probe.
 type session struct {
 	ctx          context.Context
 	allowPrivate bool
-	// host resolves to the address pinned, if that is valid.
+	// host resolves to the address pinned, if pinned is valid.
 	host   string
 	pinned netip.Addr
-	// cost limits how many bytes of each connection are read.
+	// cost limits the bytes that are read of each connection.
 	cost cost
 
 	mu              sync.Mutex
 	failure         error
 	lookup, connect time.Duration
 	address         netip.Addr
-	// received are the bytes of all connections.
+	// received is the number of bytes received on all connections.
 	received int64
 }
 
-func (p *session) setFailure(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.failure == nil {
-		p.failure = err
+// setFailure stores the first failure of the run.
+func (s *session) setFailure(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure == nil {
+		s.failure = err
 	}
 }
 
-// countedWriter counts bytes before the prober has them, so that all of them are counted when the run is over. Like
-// plainWriter it hides ReadFrom.
+// countedWriter counts bytes before the prober receives them, so that all bytes are counted when
+// the run ends. Like plainWriter, it hides ReadFrom.
 type countedWriter struct {
 	io.Writer
 	session *session
@@ -96,101 +96,108 @@ func (c countedWriter) Write(b []byte) (int, error) {
 	return c.Writer.Write(b)
 }
 
-func (p *session) addReceived(n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.received += n
+// addReceived adds n to the received bytes.
+func (s *session) addReceived(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.received += n
 }
 
-// steps returns how many steps the expressions took at most, besides the evaluation of spec.http.json.
-func (p *session) steps() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cost.steps(int(p.received))
+// countSteps returns the maximum steps of the expressions, without the
+// evaluation of spec.http.json.
+func (s *session) countSteps() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cost.countSteps(int(s.received))
 }
 
-// outcome returns what the proxy recorded, once the run is over.
-func (p *session) outcome() (lookup, connect time.Duration, address netip.Addr, failure error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lookup, p.connect, p.address, p.failure
+// outcome returns the recorded times, address and failure. It is called after the run.
+func (s *session) outcome() (lookup, connect time.Duration, address netip.Addr, failure error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lookup, s.connect, s.address, s.failure
 }
 
-// openSession starts the proxy for the first probe that needs it, and returns
-// the URL of the proxy for one run. closeSession must be called when the run is
-// over.
-func (r *socksProxy) openSession(p *session) (proxyURL *url.URL, closeSession func(), err error) {
-	r.once.Do(func() {
-		r.sessions = map[string]*session{}
-		r.listener, r.listenErr = new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if r.listenErr == nil {
-			go r.serve()
+// openSession returns the URL of the proxy for one run. It starts the proxy at the first call.
+// closeSession must be called when the run has ended.
+func (proxy *socksProxy) openSession(s *session) (proxyURL *url.URL, closeSession func(), err error) {
+	proxy.once.Do(func() {
+		proxy.sessions = map[string]*session{}
+		proxy.listener, proxy.listenErr = new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if proxy.listenErr == nil {
+			go proxy.serve()
 		}
 	})
-	if r.listenErr != nil {
-		return nil, nil, fmt.Errorf("listen for the probe proxy: %w", r.listenErr)
+	if proxy.listenErr != nil {
+		return nil, nil, fmt.Errorf("listen for the probe proxy: %w", proxy.listenErr)
 	}
 	name := rand.Text()
-	r.mu.Lock()
-	r.sessions[name] = p
-	r.mu.Unlock()
-	proxyURL = &url.URL{Scheme: "socks5", User: url.UserPassword(name, "-"), Host: r.listener.Addr().String()}
+	proxy.mu.Lock()
+	proxy.sessions[name] = s
+	proxy.mu.Unlock()
+	proxyURL = &url.URL{Scheme: "socks5", User: url.UserPassword(name, "-"), Host: proxy.listener.Addr().String()}
 	return proxyURL, func() {
-		r.mu.Lock()
-		delete(r.sessions, name)
-		r.mu.Unlock()
+		proxy.mu.Lock()
+		delete(proxy.sessions, name)
+		proxy.mu.Unlock()
 	}, nil
 }
 
-func (r *socksProxy) serve() {
+// serve accepts connections until the listener is closed.
+func (proxy *socksProxy) serve() {
 	for {
-		conn, err := r.listener.Accept()
+		conn, err := proxy.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err == nil {
-			go r.serveConn(conn)
+			go proxy.serveConn(conn)
 		}
 	}
 }
 
-func (r *socksProxy) close() {
-	if r.listener != nil {
-		_ = r.listener.Close()
+// close closes the listener if the proxy was started.
+func (proxy *socksProxy) close() {
+	if proxy.listener != nil {
+		_ = proxy.listener.Close()
 	}
 }
 
-func (r *socksProxy) serveConn(client net.Conn) {
+// serveConn handles one connection of a client: it reads the handshake, connects to the
+// destination and forwards the data.
+func (proxy *socksProxy) serveConn(client net.Conn) {
 	defer client.Close() //nolint:errcheck // nothing is left to be written
-	if err := client.SetDeadline(time.Now().Add(handshakeLimit)); err != nil {
+	if err := client.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return
 	}
 	reader := bufio.NewReaderSize(client, 600)
-	p, host, port, err := r.handshake(reader, client)
+	s, host, port, err := proxy.readHandshake(reader, client)
 	if err != nil {
 		return
 	}
-	server, err := r.connect(p, host, port)
+	server, err := proxy.connect(s, host, port)
 	if err != nil {
-		p.setFailure(err)
-		_, _ = client.Write(socksReply(1))
+		s.setFailure(err)
+		_, _ = client.Write(newSOCKSReply(1))
 		return
 	}
 	defer server.Close() //nolint:errcheck // nothing is left to be written
-	if deadline, ok := p.ctx.Deadline(); ok {
+	if deadline, ok := s.ctx.Deadline(); ok {
 		_ = client.SetDeadline(deadline)
 		_ = server.SetDeadline(deadline)
 	}
-	if _, err := client.Write(socksReply(0)); err != nil {
+	if _, err := client.Write(newSOCKSReply(0)); err != nil {
 		return
 	}
-	forward(p, reader, client, server)
+	forward(s, reader, client, server)
 }
 
-// forward copies in both directions until either side ends. The connection is
-// closed if the server sends too much.
-func forward(p *session, reader *bufio.Reader, client, server net.Conn) {
-	stop := context.AfterFunc(p.ctx, func() {
+// forward copies data in both directions until the server ends its data, the session's limit of
+// bytes is reached, or the session's context ends; then it closes both connections. If the client
+// ends its data first, forward ends only the data to the server, and continues to copy the
+// server's answer.
+func forward(s *session, reader *bufio.Reader, client, server net.Conn) {
+	stop := context.AfterFunc(s.ctx, func() {
 		_ = client.Close()
 		_ = server.Close()
 	})
@@ -203,17 +210,18 @@ func forward(p *session, reader *bufio.Reader, client, server net.Conn) {
 			_ = half.CloseWrite()
 		}
 	}()
-	n, _ := io.CopyBuffer(countedWriter{client, p}, io.LimitReader(server, p.cost.stream()), make([]byte, proxyBuffer))
-	if n >= p.cost.stream() {
-		p.setFailure(tooLargeError{p.cost.body})
+	n, _ := io.CopyBuffer(countedWriter{client, s}, io.LimitReader(server, s.cost.streamLimit()),
+		make([]byte, proxyBuffer))
+	if n >= s.cost.streamLimit() {
+		s.setFailure(tooLargeError{s.cost.bodyLimit})
 	}
 	_ = client.Close()
 	_ = server.Close()
 	<-done
 }
 
-// plainReader and plainWriter hide ReadFrom and WriteTo, which would use larger
-// buffers or pipes.
+// plainReader and plainWriter hide WriteTo and ReadFrom, which would
+// use larger buffers or pipes.
 type plainReader struct{ io.Reader }
 type plainWriter struct{ io.Writer }
 
@@ -224,10 +232,13 @@ const ipv4, domain, ipv6 = 1, 3, 4
 
 var errSOCKS = errors.New("malformed request to the probe proxy")
 
-func socksReply(code byte) []byte { return []byte{socks5, code, 0, ipv4, 0, 0, 0, 0, 0, 0} }
+// newSOCKSReply returns the reply to a request; code 0 means success, and 1 means failure.
+func newSOCKSReply(code byte) []byte { return []byte{socks5, code, 0, ipv4, 0, 0, 0, 0, 0, 0} }
 
-// handshake reads the session and the destination.
-func (r *socksProxy) handshake(reader *bufio.Reader, client io.Writer) (*session, string, string, error) {
+// readHandshake performs the SOCKS handshake, and returns the client's session, and the host and
+// the port of the destination. The error is errSOCKS if the client sends anything else, or a
+// password that belongs to no session.
+func (proxy *socksProxy) readHandshake(reader *bufio.Reader, client io.Writer) (*session, string, string, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(reader, head[:]); err != nil || head[0] != socks5 {
 		return nil, "", "", errSOCKS
@@ -243,20 +254,21 @@ func (r *socksProxy) handshake(reader *bufio.Reader, client io.Writer) (*session
 	}
 	name, err1 := readText(reader)
 	_, err2 := readText(reader)
-	r.mu.Lock()
-	p := r.sessions[name]
-	r.mu.Unlock()
-	if err := errors.Join(err1, err2); err != nil || p == nil {
-		_, _ = client.Write([]byte{1, 1})
+	proxy.mu.Lock()
+	s := proxy.sessions[name]
+	proxy.mu.Unlock()
+	if err := errors.Join(err1, err2); err != nil || s == nil {
+		_, _ = client.Write([]byte{1, 1}) // the name is refused
 		return nil, "", "", errSOCKS
 	}
-	if _, err := client.Write([]byte{1, 0}); err != nil {
+	if _, err := client.Write([]byte{1, 0}); err != nil { // the name is accepted
 		return nil, "", "", errSOCKS
 	}
 	host, port, err := readDestination(reader)
-	return p, host, port, err
+	return s, host, port, err
 }
 
+// readText reads a text that starts with its length in one byte.
 func readText(reader *bufio.Reader) (string, error) {
 	length, err := reader.ReadByte()
 	if err != nil {
@@ -269,6 +281,7 @@ func readText(reader *bufio.Reader) (string, error) {
 	return string(content), nil
 }
 
+// readDestination reads the host and the port of a connect request.
 func readDestination(reader *bufio.Reader) (host, port string, err error) {
 	var head [4]byte
 	if _, err := io.ReadFull(reader, head[:]); err != nil || head[0] != socks5 || head[1] != connectCommand {
@@ -296,34 +309,38 @@ func readDestination(reader *bufio.Reader) (host, port string, err error) {
 	return host, strconv.Itoa(int(number[0])<<8 | int(number[1])), nil
 }
 
-// connect is the only place where connections of HTTP probes are made.
-func (r *socksProxy) connect(p *session, host, port string) (net.Conn, error) {
-	begin := time.Now()
-	address := p.pinned
+// connect opens the connection to a destination, if its address is permitted. It adds the times
+// of the lookup and of the connection to the session, and stores the address there. All
+// connections of HTTP probes are opened by this function.
+func (proxy *socksProxy) connect(s *session, host, port string) (net.Conn, error) {
+	startedAt := time.Now()
+	address := s.pinned
 	var err error
-	if host != p.host || !address.IsValid() {
-		address, err = r.addresses.resolve(p.ctx, host, p.allowPrivate)
+	if host != s.host || !address.IsValid() { // a redirect to another host, or a target without an object
+		address, err = proxy.addresses.resolve(s.ctx, host, s.allowPrivate)
 	} else {
-		err = r.addresses.permit(host, address, p.allowPrivate, true)
+		// The pinned address is trusted, because it belongs to an object that the probe names.
+		err = proxy.addresses.checkAddress(host, address, s.allowPrivate, true)
 	}
 	resolved := time.Now()
 	defer func() {
-		p.mu.Lock()
-		p.lookup += resolved.Sub(begin)
-		p.connect += time.Since(resolved)
-		p.address = address
-		p.mu.Unlock()
+		s.mu.Lock()
+		s.lookup += resolved.Sub(startedAt)
+		s.connect += time.Since(resolved)
+		s.address = address
+		s.mu.Unlock()
 	}()
 	if err != nil {
 		return nil, err
 	}
-	return r.dialer.DialContext(p.ctx, "tcp", net.JoinHostPort(address.String(), port))
+	return proxy.dialer.DialContext(s.ctx, "tcp", net.JoinHostPort(address.String(), port))
 }
 
-// relay forwards one connection on loopback to an address, with the limits of the session, because the prober accepts
-// no dialer. It returns the address to connect to. stop must be called when the run is over.
-func relay(p *session, server net.Conn) (address string, stop func(), err error) {
-	listener, err := new(net.ListenConfig).Listen(p.ctx, "tcp", "127.0.0.1:0")
+// startRelay forwards one connection on the loopback address to a server, with the limits of the
+// session, because the prober accepts no dialer. It returns the address that the prober must
+// connect to. stop must be called when the run has ended.
+func startRelay(s *session, server net.Conn) (address string, stop func(), err error) {
+	listener, err := new(net.ListenConfig).Listen(s.ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, fmt.Errorf("listen for a probe: %w", err)
 	}
@@ -336,7 +353,7 @@ func relay(p *session, server net.Conn) (address string, stop func(), err error)
 		if err != nil {
 			return
 		}
-		forward(p, bufio.NewReader(client), client, server)
+		forward(s, bufio.NewReader(client), client, server)
 	}()
 	return listener.Addr().String(), func() {
 		_ = listener.Close()

@@ -25,13 +25,13 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
-	"github.com/bellwether-dev/bellwether/outbound"
+	"github.com/bellwether-dev/bellwether/internal/outbound"
 )
 
-// names is a resolver that knows only these names.
+// names is a resolver with these names only.
 type names map[string]string
 
 func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -51,16 +51,16 @@ func testAddresses(n names) addressResolver {
 }
 
 // runProbe runs a probe once.
-func runProbe(t *testing.T, n names, spec v1alpha1.EndpointProbeSpec, target plan.Target) result {
+func runProbe(t *testing.T, n names, spec v1alpha1.EndpointProbeSpec, target probes.Target) result {
 	t.Helper()
 	a := newRunner(testAddresses(n))
 	t.Cleanup(a.proxy.close)
 	if target.URL == "" {
 		target.URL = spec.Target.URL
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), plan.DurationOr(spec.Timeout, plan.DefaultTimeout))
+	ctx, cancel := context.WithTimeout(t.Context(), probes.DurationOr(spec.Timeout, probes.DefaultTimeout))
 	defer cancel()
-	limits, err := costOf(spec)
+	limits, err := computeCost(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func within(spec v1alpha1.EndpointProbeSpec, timeout time.Duration) v1alpha1.End
 
 func (a result) value(name, label string) (float64, bool) {
 	for _, s := range a.samples {
-		if s.series == name && s.label == label {
+		if s.series == name && s.labelValue == label {
 			return s.value, true
 		}
 	}
@@ -140,7 +140,7 @@ func TestHTTP(t *testing.T) {
 
 	cases := map[string]struct {
 		spec    v1alpha1.EndpointProbeSpec
-		target  plan.Target
+		target  probes.Target
 		want    string // the reason of the failure; empty: a success
 		message string
 	}{
@@ -201,9 +201,9 @@ func TestHTTP(t *testing.T) {
 			func(s *v1alpha1.EndpointProbeSpec) { s.AllowPrivate = true }),
 			want: v1alpha1.ReasonConnectFailed},
 		"the address of a Service": {spec: specFor("unused"),
-			target: plan.Target{URL: "http://echo.ns.svc" + port + "/ok", Address: netip.MustParseAddr("127.0.0.1")}},
+			target: probes.Target{URL: "http://echo.ns.svc" + port + "/ok", Address: netip.MustParseAddr("127.0.0.1")}},
 		"a Service that redirects to metadata": {spec: specFor("unused"),
-			target: plan.Target{URL: "http://echo.ns.svc" + port + "/to-metadata",
+			target: probes.Target{URL: "http://echo.ns.svc" + port + "/to-metadata",
 				Address: netip.MustParseAddr("127.0.0.1")}, want: v1alpha1.ReasonAddressRefused},
 	}
 	for name, tc := range cases {
@@ -234,7 +234,7 @@ func checkResult(t *testing.T, got result, want, message string) {
 func TestHTTPSeries(t *testing.T) {
 	server := httptest.NewServer(hostileHandler())
 	t.Cleanup(server.Close)
-	got := runProbe(t, nil, specFor(server.URL+"/moved"), plan.Target{})
+	got := runProbe(t, nil, specFor(server.URL+"/moved"), probes.Target{})
 	for name, want := range map[string]float64{
 		series.ProbeSuccess: 1, series.ProbeHTTPStatusCode: 200, series.ProbeHTTPRedirects: 1,
 		series.ProbeIPProtocol:  4,
@@ -361,7 +361,7 @@ func TestHostileConnections(t *testing.T) {
 			v1alpha1.ReasonTLSFailed},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { checkResult(t, runProbe(t, nil, tc.spec, plan.Target{}), tc.want, "") })
+		t.Run(name, func(t *testing.T) { checkResult(t, runProbe(t, nil, tc.spec, probes.Target{}), tc.want, "") })
 	}
 }
 
@@ -380,10 +380,10 @@ func TestGRPC(t *testing.T) {
 		return with(specFor(url),
 			func(s *v1alpha1.EndpointProbeSpec) { s.GRPC = &v1alpha1.GRPCProbe{Service: service} })
 	}
-	checkResult(t, runProbe(t, nil, specFor(url), plan.Target{}), "", "")
-	checkResult(t, runProbe(t, nil, of("down"), plan.Target{}), v1alpha1.ReasonNotServing, "NOT_SERVING")
-	checkResult(t, runProbe(t, nil, of("unknown"), plan.Target{}), v1alpha1.ReasonProtocolError, "unknown service")
-	got := runProbe(t, nil, specFor(url), plan.Target{})
+	checkResult(t, runProbe(t, nil, specFor(url), probes.Target{}), "", "")
+	checkResult(t, runProbe(t, nil, of("down"), probes.Target{}), v1alpha1.ReasonNotServing, "NOT_SERVING")
+	checkResult(t, runProbe(t, nil, of("unknown"), probes.Target{}), v1alpha1.ReasonProtocolError, "unknown service")
+	got := runProbe(t, nil, specFor(url), probes.Target{})
 	if value, ok := got.value(series.ProbeGRPCHealthResponse, "SERVING"); !ok || value != 1 {
 		t.Errorf("the series of SERVING is %v (found: %v), want 1", value, ok)
 	}
@@ -402,12 +402,12 @@ func TestDNS(t *testing.T) {
 				s.DNS = &v1alpha1.DNSProbe{Query: query, Matches: matches}
 			})
 	}
-	checkResult(t, runProbe(t, nil, of("app.example", ""), plan.Target{}), "", "")
-	checkResult(t, runProbe(t, nil, of("app.example", `192\.0\.2\.1`), plan.Target{}), "", "")
-	checkResult(t, runProbe(t, nil, of("app.example", `192\.0\.2\.9`), plan.Target{}), v1alpha1.ReasonBadAnswer, "")
-	checkResult(t, runProbe(t, nil, of("missing.example", ""), plan.Target{}), v1alpha1.ReasonBadAnswer, "")
+	checkResult(t, runProbe(t, nil, of("app.example", ""), probes.Target{}), "", "")
+	checkResult(t, runProbe(t, nil, of("app.example", `192\.0\.2\.1`), probes.Target{}), "", "")
+	checkResult(t, runProbe(t, nil, of("app.example", `192\.0\.2\.9`), probes.Target{}), v1alpha1.ReasonBadAnswer, "")
+	checkResult(t, runProbe(t, nil, of("missing.example", ""), probes.Target{}), v1alpha1.ReasonBadAnswer, "")
 	silent := within(of("silent.example", ""), 300*time.Millisecond)
-	checkResult(t, runProbe(t, nil, silent, plan.Target{}), v1alpha1.ReasonTimedOut, "")
+	checkResult(t, runProbe(t, nil, silent, probes.Target{}), v1alpha1.ReasonTimedOut, "")
 }
 
 // answerDNS answers with an address for app.example, and with NXDOMAIN for
@@ -460,8 +460,8 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// TestPermit: what is denied is denied to every probe, also where the target is an
-// object or spec.allowPrivate is set. Private addresses need spec.allowPrivate, and on a
+// TestPermit verifies that denied addresses are denied to every probe, even if the target is
+// an object or spec.allowPrivate is set. Private addresses need spec.allowPrivate, and on a
 // hub even that is not enough.
 func TestPermit(t *testing.T) {
 	prefixes := func(texts ...string) []netip.Prefix {
@@ -471,8 +471,8 @@ func TestPermit(t *testing.T) {
 		}
 		return all
 	}
-	agent := addressResolver{isPrivate: withPrivate(nil), denied: prefixes("192.0.2.0/24", "10.9.0.0/16")}
-	hub := addressResolver{isPrivate: withPrivate(prefixes("10.0.0.0/8", "fd00::/8")), noPrivate: true,
+	agent := addressResolver{isPrivate: newPrivateCheck(nil), denied: prefixes("192.0.2.0/24", "10.9.0.0/16")}
+	hub := addressResolver{isPrivate: newPrivateCheck(prefixes("10.0.0.0/8", "fd00::/8")), noPrivate: true,
 		denied: prefixes("192.0.2.0/24")}
 	for name, test := range map[string]struct {
 		at                    addressResolver
@@ -496,7 +496,7 @@ func TestPermit(t *testing.T) {
 		"its own Services, which are of IPv6": {hub, "fd12::1", true, false, errAddressDenied},
 		"the hub itself with allowPrivate":    {hub, "127.0.0.1", true, false, errAddressDenied},
 	} {
-		err := test.at.permit("target", netip.MustParseAddr(test.address), test.allowPrivate, test.trusted)
+		err := test.at.checkAddress("target", netip.MustParseAddr(test.address), test.allowPrivate, test.trusted)
 		if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, errAddressRefused) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)
 		}
@@ -545,7 +545,7 @@ func TestHostileServersLeakNothing(t *testing.T) {
 	round := func() {
 		for _, path := range []string{"/endless", "/loop", "/hang", "/to-metadata"} {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // impatient: nothing else ends it
-			a.run(ctx, &Probe{Spec: spec}, plan.Target{URL: server.URL + path})
+			a.run(ctx, &Probe{Spec: spec}, probes.Target{URL: server.URL + path})
 			cancel()
 		}
 	}

@@ -15,38 +15,39 @@ import (
 // sample is one value of the newest run of a probe.
 type sample struct {
 	series string
-	// label is the value of the series' own label, if it has one.
-	label string
-	value float64
+	// labelValue is the value of the series' additional label; empty if the series has none.
+	labelValue string
+	value      float64
 }
 
-// exported are the prober's series that are exported. All others are dropped.
-var exported = func() map[string]exportedSeries {
+// exportedByName are the prober's series that are exported, by name. All
+// other series are discarded.
+var exportedByName = func() map[string]exportedSeries {
 	all := map[string]exportedSeries{}
 	for _, s := range series.Probed() {
-		k := exportedSeries{desc: prometheus.NewDesc(s.Name, s.Help, append([]string{series.Cluster}, s.Labels...),
-			nil)}
-		if last := s.Labels[len(s.Labels)-1]; last != series.Vantage {
-			k.ownLabel = last
+		labels := append([]string{series.Cluster}, s.Labels...)
+		exported := exportedSeries{desc: prometheus.NewDesc(s.Name, s.Help, labels, nil)}
+		// All series have the same labels up to vantage, and some have an additional label.
+		if lastLabel := s.Labels[len(s.Labels)-1]; lastLabel != series.Vantage {
+			exported.labelName = lastLabel
 		}
-		all[s.Name] = k
+		all[s.Name] = exported
 	}
 	return all
 }()
 
-// exportedSeries is a series with the name of its additional label, if it has
-// one.
+// exportedSeries is a series with the name of its additional label; empty if it has none.
 type exportedSeries struct {
-	desc     *prometheus.Desc
-	ownLabel string
+	desc      *prometheus.Desc
+	labelName string
 }
 
-// gather returns the samples to export from a run's registry, and the facts
-// that explain a failure.
-func gather(registry *prometheus.Registry) ([]sample, facts) {
+// gatherSamples returns the samples to export from a run's registry, and the
+// facts that explain a failure.
+func gatherSamples(registry *prometheus.Registry) ([]sample, facts) {
 	families, err := registry.Gather()
 	if err != nil {
-		return nil, facts{} // a registry of gauges only does not fail
+		return nil, facts{} // a registry with only gauges does not fail
 	}
 	var samples []sample
 	var f facts
@@ -54,13 +55,13 @@ func gather(registry *prometheus.Registry) ([]sample, facts) {
 		for _, metric := range family.GetMetric() {
 			s := sample{series: family.GetName(), value: metric.GetGauge().GetValue()}
 			if labels := metric.GetLabel(); len(labels) > 0 {
-				s.label = labels[0].GetValue()
+				s.labelValue = labels[0].GetValue()
 			}
-			f.add(s)
+			f.addSample(s)
 			if s.series == series.ProbeSSLChainExpiry && s.value <= 0 {
 				continue // no chain was verified
 			}
-			if _, ok := exported[s.series]; ok {
+			if _, ok := exportedByName[s.series]; ok {
 				samples = append(samples, s)
 			}
 		}
@@ -68,8 +69,8 @@ func gather(registry *prometheus.Registry) ([]sample, facts) {
 	return samples, f
 }
 
-// add takes a fact from a sample.
-func (f *facts) add(s sample) {
+// addSample updates the facts from a sample.
+func (f *facts) addSample(s sample) {
 	switch s.series {
 	case series.ProbeHTTPStatusCode:
 		f.status = int(s.value)
@@ -86,14 +87,14 @@ func (f *facts) add(s sample) {
 	case series.ProbeGRPCHealthResponse:
 		if s.value == 1 {
 			f.health = grpc_health_v1.HealthCheckResponse_ServingStatus(
-				grpc_health_v1.HealthCheckResponse_ServingStatus_value[s.label])
+				grpc_health_v1.HealthCheckResponse_ServingStatus_value[s.labelValue])
 		}
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (e *Engine) Describe(out chan<- *prometheus.Desc) {
-	for _, s := range exported {
+	for _, s := range exportedByName {
 		out <- s.desc
 	}
 	e.lateness.Describe(out)
@@ -110,25 +111,26 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 		// attempts and successes count all runs; the samples are of the newest one.
 		attempts, successes float64
 	}
-	// A scrape of thousands of probes takes time and must not delay them: the
-	// lock is held for a copy only. Samples are never changed in place.
+	// A scrape of thousands of probes takes time and must not delay them, so the lock is held
+	// only for a copy. Samples are never changed in place.
 	e.mu.Lock()
-	results := make([]probeSeries, 0, len(e.set))
-	for _, probe := range e.set {
+	results := make([]probeSeries, 0, len(e.entries))
+	for _, probe := range e.entries {
 		for _, x := range probe.targets {
-			results = append(results, probeSeries{x.labels, x.samples, x.attempts, x.successes})
+			results = append(results, probeSeries{labels: x.labels, samples: x.samples, attempts: x.attempts,
+				successes: x.successes})
 		}
 	}
 	e.mu.Unlock()
 	for _, r := range results {
 		for _, s := range r.samples {
-			exportedAs := exported[s.series]
-			out <- gauge{desc: exportedAs.desc, labels: r.labels, own: s.label, ownName: exportedAs.ownLabel,
-				value: s.value}
+			exportedAs := exportedByName[s.series]
+			out <- gauge{desc: exportedAs.desc, labels: r.labels, labelName: exportedAs.labelName,
+				labelValue: s.labelValue, value: s.value}
 		}
 		if r.attempts > 0 {
-			out <- counter{desc: exported[series.ProbeAttempts].desc, labels: r.labels, value: r.attempts}
-			out <- counter{desc: exported[series.ProbeSuccesses].desc, labels: r.labels, value: r.successes}
+			out <- counter{desc: exportedByName[series.ProbeAttempts].desc, labels: r.labels, value: r.attempts}
+			out <- counter{desc: exportedByName[series.ProbeSuccesses].desc, labels: r.labels, value: r.successes}
 		}
 	}
 	out <- prometheus.MustNewConstMetric(e.probes, prometheus.GaugeValue, float64(len(results)))
@@ -136,13 +138,13 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	e.runs.Collect(out)
 }
 
-// gauge is a metric that shares its labels with the other metrics of the probe,
-// because each scrape of 5,000 probes creates a hundred thousand of them.
+// gauge is a metric that shares its labels with the other metrics of the probe, because each
+// scrape of 5,000 probes creates a hundred thousand metrics.
 type gauge struct {
-	desc         *prometheus.Desc
-	labels       []*dto.LabelPair
-	ownName, own string
-	value        float64
+	desc                  *prometheus.Desc
+	labels                []*dto.LabelPair
+	labelName, labelValue string
+	value                 float64
 }
 
 // Desc implements prometheus.Metric.
@@ -152,21 +154,22 @@ func (g gauge) Desc() *prometheus.Desc { return g.desc }
 func (g gauge) Write(out *dto.Metric) error {
 	out.Gauge = &dto.Gauge{Value: proto.Float64(g.value)}
 	out.Label = g.labels
-	if g.ownName == "" {
+	if g.labelName == "" {
 		return nil
 	}
 	// A registry requires labels in the order of their names.
 	out.Label = make([]*dto.LabelPair, 0, len(g.labels)+1)
 	added := false
 	for _, label := range g.labels {
-		if !added && label.GetName() > g.ownName {
-			out.Label, added = append(out.Label, &dto.LabelPair{Name: proto.String(g.ownName),
-				Value: proto.String(g.own)}), true
+		if !added && label.GetName() > g.labelName {
+			out.Label, added = append(out.Label, &dto.LabelPair{Name: proto.String(g.labelName),
+				Value: proto.String(g.labelValue)}), true
 		}
 		out.Label = append(out.Label, label)
 	}
 	if !added {
-		out.Label = append(out.Label, &dto.LabelPair{Name: proto.String(g.ownName), Value: proto.String(g.own)})
+		out.Label = append(out.Label, &dto.LabelPair{Name: proto.String(g.labelName),
+			Value: proto.String(g.labelValue)})
 	}
 	return nil
 }
@@ -187,9 +190,9 @@ func (c counter) Write(out *dto.Metric) error {
 	return nil
 }
 
-// labelsOf returns the labels of an endpoint in the order of their names. Prometheus
-// takes an empty label for none.
-func labelsOf(p *Probe, target string) []*dto.LabelPair {
+// buildLabels returns the labels of an endpoint, sorted by name. Prometheus treats an empty
+// label as a missing label.
+func buildLabels(p *Probe, target string) []*dto.LabelPair {
 	return []*dto.LabelPair{
 		{Name: proto.String(series.Cluster), Value: proto.String(p.Cluster)},
 		{Name: proto.String(series.Operator), Value: proto.String(p.Spec.Operator.Name)},

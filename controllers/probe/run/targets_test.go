@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/alerts/series"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
 // Endpoints of one probe are run on their own, come and go, and have a series each.
@@ -27,11 +27,11 @@ func TestTargetsOfOneProbe(t *testing.T) {
 	must(t, registry.Register(e))
 	startEngine(t, e)
 	p := probeOf("", 20*time.Millisecond)
-	p.Resolve = func(_ context.Context, target string) (plan.Target, *plan.Failure) {
+	p.Resolve = func(_ context.Context, target string) (probes.Target, *probes.Failure) {
 		if target == "dead" {
-			return plan.Target{}, &plan.Failure{Reason: "TargetNotFound", Message: target}
+			return probes.Target{}, &probes.Failure{Reason: "TargetNotFound", Message: target}
 		}
-		return plan.Target{URL: server.URL + "/ok"}, nil
+		return probes.Target{URL: server.URL + "/ok"}, nil
 	}
 	shows := func(lines ...string) {
 		t.Helper()
@@ -65,13 +65,13 @@ func TestTargetsOfOneProbe(t *testing.T) {
 	must(t, e.Set(key("a"), p))
 	haveRun("one", "dead")
 	shows("dead 0", "one 1")
-	first := e.set[key("a")].targets["one"]
+	first := e.entries[key("a")].targets["one"]
 
 	p.Targets = []string{"one", "two"}
 	must(t, e.Set(key("a"), p))
 	haveRun("one", "two")
 	shows("one 1", "two 1")
-	if e.set[key("a")].targets["one"] != first {
+	if e.entries[key("a")].targets["one"] != first {
 		t.Error("an endpoint that stays has lost its state")
 	}
 
@@ -82,7 +82,7 @@ func TestTargetsOfOneProbe(t *testing.T) {
 		t.Errorf("another probe of the same name, while nothing is selected: %v", err)
 	}
 	e.Remove(key("a"))
-	if len(e.set) != 0 || len(e.owners) != 0 {
-		t.Errorf("after the removal there are %d probes and %d owners", len(e.set), len(e.owners))
+	if len(e.entries) != 0 || len(e.owners) != 0 {
+		t.Errorf("after the removal there are %d probes and %d owners", len(e.entries), len(e.owners))
 	}
 }

@@ -1,10 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate writes the dashboards where they are shipped: to out, in
-// full, to the chart, on one line each, and as pictures of recorded data for the
-// documentation. It runs in the folder of package dashboards, by go generate, and decides
-// nothing.
+// Command generate writes each dashboard to the folder out, to the chart, and as a picture with recorded data to the
+// documentation. The JSON in the chart has only one line. go generate runs it in the folder of package dashboards.
 package main
 
 import (
@@ -32,9 +30,11 @@ func main() {
 	}
 }
 
+// run removes the generated files of all folders and writes them again: each dashboard as indented JSON, for the chart
+// as JSON in one line, and as an SVG picture with recorded data.
 func run() error {
 	for dir, pattern := range map[string]string{out: "*.json", chart: "*.json", docs: "*.svg"} {
-		if err := empty(dir, pattern); err != nil {
+		if err := removeFiles(dir, pattern); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func run() error {
 		}
 		line.WriteByte('\n')
 		name := dashboards.FileName(d)
-		data, err := draw.Recorded(strings.TrimSuffix(name, ".json"))
+		data, err := draw.LoadRecorded(strings.TrimSuffix(name, ".json"))
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func run() error {
 			filepath.Join(chart, name):                                    line.Bytes(),
 			filepath.Join(docs, strings.TrimSuffix(name, ".json")+".svg"): draw.SVG(d, data),
 		} {
-			if err := os.WriteFile(file, content, 0o644); err != nil { //nolint:gosec // dashboards are for everybody
+			if err := os.WriteFile(file, content, 0o644); err != nil { //nolint:gosec // all users may read dashboards
 				return fmt.Errorf("write dashboard: %w", err)
 			}
 		}
@@ -66,16 +66,17 @@ func run() error {
 	return nil
 }
 
-// empty removes the files of a folder, so that none outlives its dashboard.
-func empty(dir, pattern string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // dashboards are for everybody
+// removeFiles removes the matching files of a folder, so that no file of a removed dashboard remains. It creates
+// the folder if it does not exist.
+func removeFiles(dir, pattern string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // all users may read dashboards
 		return fmt.Errorf("make folder: %w", err)
 	}
-	old, err := filepath.Glob(filepath.Join(dir, pattern))
+	oldFiles, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
 		return fmt.Errorf("list dashboards: %w", err)
 	}
-	for _, file := range old {
+	for _, file := range oldFiles {
 		if err := os.Remove(file); err != nil {
 			return fmt.Errorf("remove dashboard: %w", err)
 		}

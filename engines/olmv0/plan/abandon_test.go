@@ -41,7 +41,7 @@ func (o olm) input() Input {
 	in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = v2, v2
 	in.Cluster.Subscriptions[0].LastUpdated = now.Add(o.updated)
 	in.Cluster.CSVs[0].Phase = "Replacing"
-	in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v2, Replaces: v1, Phase: o.agentSees, Ours: true,
+	in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v2, Replaces: v1, Phase: o.agentSees, IsOfPackage: true,
 		Reason: "RequirementsNotMet", Created: now.Add(-time.Hour), Since: now.Add(-time.Hour)})
 	in.Offer.Path, in.Offer.Next, in.Offer.Admitted = []string{v3}, v3, []string{v3}
 	in.Offer.ViewHash, in.View.Hash = "view-3", "view-2"
@@ -113,9 +113,8 @@ func (o olm) wait() olm {
 	return o
 }
 
-// TestAbandonedUpgradesConverge plays every order of the steps of agent and OLM,
-// and every delay of each, from an unfinished upgrade on. Whatever happened, OLM
-// plans the admitted version in the end.
+// TestAbandonedUpgradesConverge runs every order of the steps of agent and OLM, with every delay, from an unfinished
+// upgrade on. In every case, OLM plans the admitted version in the end.
 func TestAbandonedUpgradesConverge(t *testing.T) {
 	steps := []func(olm) olm{olm.agent, olm.fail, olm.resolverCatchesUp, olm.agentCatchesUp, olm.connect, olm.resolve,
 		olm.wait}
@@ -137,7 +136,7 @@ func TestAbandonedUpgradesConverge(t *testing.T) {
 	t.Logf("%d states", len(seen))
 }
 
-// settle lets everything happen that can, for an hour.
+// settle runs all possible steps for an hour.
 func settle(state olm, steps []func(olm) olm) olm {
 	for range 60 {
 		for _, step := range steps {
@@ -148,8 +147,8 @@ func settle(state olm, steps []func(olm) olm) olm {
 	return state
 }
 
-// The state in which a cluster was found: the upgrade Failed, OLM had resolved
-// before it noticed, and never came back to it.
+// TestAFailedResolutionIsRepeated has a state that occurred on a cluster: the upgrade Failed, and OLM had resolved
+// before it detected that, and did not resolve again.
 func TestAFailedResolutionIsRepeated(t *testing.T) {
 	stuck := olm{phase: "Failed", resolverSees: "Failed", agentSees: "Failed", abandoned: true, viewOfV3: true,
 		connected: true, failed: true, clock: 10 * time.Minute}

@@ -14,9 +14,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// isStale tells whether a plan is for another version of this package than the
-// admitted one. A plan that OLM carries out is left to finish; a plan that was
-// approved before OLM required it never starts (olm.md, fact 4).
+// isStale reports whether a plan must be deleted, so that OLM makes another plan. A plan that waits for approval, or
+// that failed, is stale if it is outdated. A plan that OLM carries out or has carried out is not stale. A plan that was
+// approved before OLM requested the approval never starts, so it is stale after inertAfter (olm.md, fact 4).
 func (in Input) isStale(p InstallPlan) bool {
 	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
 	case operatorsv1alpha1.InstallPlanPhaseComplete, operatorsv1alpha1.InstallPlanPhaseInstalling:
@@ -31,31 +31,39 @@ func (in Input) isStale(p InstallPlan) bool {
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
 		return !p.Approved && in.isOutdated(p)
 	default:
-		// One that failed half way has its CSV there and is tried again.
+		// OLM carries out a failed plan again if it has already created the CSV of the last hop.
 		csv, ok := in.Cluster.Installed()
-		halfway := ok && in.Offer.Next == "" && slices.Contains(p.CSVs, csv.Name)
-		return !halfway && in.isOutdated(p)
+		isPartlyInstalled := ok && in.Offer.Next == "" && slices.Contains(p.CSVs, csv.Name)
+		return !isPartlyInstalled && in.isOutdated(p)
 	}
 }
 
-// isOutdated tells whether OLM would not make this plan again.
+// isOutdated reports whether a plan that OLM does not carry out must be replaced by another plan, for one of two
+// reasons:
+//   - The plan has a CSV of another package whose Subscription was deleted.
+//   - The plan is not what was admitted, or not what the view serves. Such a plan stays if it also has CSVs of other
+//     packages, because it may be needed for the other operators; approvePlan reports it.
 func (in Input) isOutdated(p InstallPlan) bool {
-	ofNext := func(s StepSource) bool { return s.CSV == in.Offer.Next }
-	isWrong := !in.isAdmitted(p) || in.isToBeMadeAgain(p) || slices.ContainsFunc(in.foreignSources(p), ofNext)
-	return in.hasUnsubscribed(p) && !in.isNew(p) || isWrong && len(in.ofOtherPackages(p)) == 0
+	isForNext := func(s StepSource) bool { return s.CSV == in.Offer.Next }
+	isWrong := !in.isAdmitted(p) || in.needsRecreation(p) || slices.ContainsFunc(in.listForeignSources(p), isForNext)
+	isUnsubscribed := in.hasUnsubscribedCSV(p) && !in.isNew(p)
+	return isUnsubscribed || isWrong && len(in.listForeignCSVs(p)) == 0
 }
 
-// isToBeMadeAgain tells whether a plan is to be deleted because it differs from what is served. OLM may have made it
-// from an earlier view, and may do so again for a while. It makes none for a CSV that exists.
-func (in Input) isToBeMadeAgain(p InstallPlan) bool {
-	after := subscribeGrace // OLM may have read a view that the agent does not know yet
-	if p.Repeats {
-		after = replanAfter
+// needsRecreation reports whether a plan must be deleted because its steps differ from what is served, so that OLM
+// makes another plan. The first differing plan is deleted once it is compareGrace old. Each later one is deleted once
+// it is replanAfter old, because OLM may make several plans from an earlier view. A plan that OLM has begun to
+// install stays: OLM makes no other plan for a CSV that exists.
+func (in Input) needsRecreation(p InstallPlan) bool {
+	minAge := compareGrace
+	if p.IsRepeated {
+		minAge = replanAfter
 	}
-	return p.Differs != "" && in.Now.Sub(p.Created) >= after && !in.hasBegun(p)
+	return p.Difference != "" && in.Now.Sub(p.Created) >= minAge && !in.hasBegun(p)
 }
 
-// hasBegun tells whether a plan that failed has installed a CSV before, or another one the next hop.
+// hasBegun reports whether OLM has begun to install what a plan contains: the plan failed and one of its CSVs exists,
+// or the plan has the CSV of the next hop and this CSV exists.
 func (in Input) hasBegun(p InstallPlan) bool {
 	isFailed := p.Phase == string(operatorsv1alpha1.InstallPlanPhaseFailed)
 	return slices.ContainsFunc(p.CSVs, func(name string) bool {
@@ -63,10 +71,10 @@ func (in Input) hasBegun(p InstallPlan) bool {
 	})
 }
 
-// foreignSources returns the steps of a plan that do not come from the view. What they install may have the names of
-// what was admitted, and any content. OLM takes dependencies from any CatalogSource, but the next hop from that of
-// the Subscription only.
-func (in Input) foreignSources(p InstallPlan) []StepSource {
+// listForeignSources returns the sources of a plan other than the view. Bundles of such a source may have the names of
+// admitted bundles and other content. OLM takes dependencies from any CatalogSource, but the next hop only from the
+// CatalogSource of the Subscription.
+func (in Input) listForeignSources(p InstallPlan) []StepSource {
 	return slices.DeleteFunc(slices.Clone(p.Sources), func(s StepSource) bool {
 		view := in.Cluster.CatalogSource
 		return view != nil && s.Name == view.Name &&
@@ -74,28 +82,30 @@ func (in Input) foreignSources(p InstallPlan) []StepSource {
 	})
 }
 
-// isNew tells whether OLM made a plan so recently that it may not have recorded yet which Subscriptions it is for.
+// isNew reports whether OLM made a plan so recently that it may not have recorded yet which Subscriptions the plan
+// is for.
 func (in Input) isNew(p InstallPlan) bool { return in.Now.Sub(p.Created) < subscribeGrace }
 
-// hasUnsubscribed tells whether a plan holds a CSV whose Subscription is gone:
-// nothing subscribes to it, and the plan does not create a Subscription for it.
-func (in Input) hasUnsubscribed(p InstallPlan) bool {
-	return slices.ContainsFunc(in.ofOtherPackages(p), func(csv string) bool {
+// hasUnsubscribedCSV reports whether a plan has a CSV of another package whose Subscription was deleted: no
+// Subscription names the CSV, and the plan does not create a Subscription for it.
+func (in Input) hasUnsubscribedCSV(p InstallPlan) bool {
+	return slices.ContainsFunc(in.listForeignCSVs(p), func(csv string) bool {
 		return !slices.Contains(p.Subscribes, csv) &&
 			!slices.ContainsFunc(in.Cluster.Subscriptions, func(s Subscription) bool { return s.CurrentCSV == csv })
 	})
 }
 
-// isAdmitted tells whether a plan holds exactly what was admitted: the next hop
-// and nothing that it does not need.
+// isAdmitted reports whether a plan has exactly what was admitted: the next hop and its dependencies, and
+// nothing else.
 func (in Input) isAdmitted(p InstallPlan) bool {
 	if in.Offer.Next == "" || !slices.Contains(p.CSVs, in.Offer.Next) {
 		return false
 	}
-	return len(in.unadmitted(p)) == 0
+	return len(in.listUnadmittedCSVs(p)) == 0
 }
 
-func (in Input) unadmitted(p InstallPlan) []string {
+// listUnadmittedCSVs returns the CSVs of a plan that were not admitted.
+func (in Input) listUnadmittedCSVs(p InstallPlan) []string {
 	var names []string
 	for _, name := range p.CSVs {
 		if !slices.Contains(in.Offer.Admitted, name) {
@@ -105,79 +115,84 @@ func (in Input) unadmitted(p InstallPlan) []string {
 	return names
 }
 
-// ofOtherPackages returns the CSVs of a plan that belong to neither this package nor
-// what it depends on.
-func (in Input) ofOtherPackages(p InstallPlan) []string {
-	return slices.DeleteFunc(in.unadmitted(p), func(name string) bool {
-		_, ours := in.Offer.Versions[name]
-		return ours
+// listForeignCSVs returns the CSVs of a plan that belong neither to this package nor to its dependencies.
+func (in Input) listForeignCSVs(p InstallPlan) []string {
+	return slices.DeleteFunc(in.listUnadmittedCSVs(p), func(name string) bool {
+		_, isOfPackage := in.Offer.Versions[name]
+		return isOfPackage
 	})
 }
 
-func (d *decision) planApproved(in Input) *finding {
-	p := in.pending()
+// approvePlan approves the pending InstallPlan if it has exactly what was admitted and its steps were compared with
+// what is served. It makes OLM retry a failed plan. It returns a finding about the plan in any case, and nil only if
+// there is no pending plan. A plan that is already approved is not checked for other CSVs and sources, because OLM
+// carries it out.
+func (d *decision) approvePlan(in Input) *finding {
+	p := in.findPendingPlan()
 	if p == nil {
 		return nil
 	}
 	release := in.Install.Spec.Admission.Release
-	if others := in.ofOtherPackages(*p); len(others) > 0 && !p.Approved {
-		if in.isNew(*p) && in.hasUnsubscribed(*p) {
+	if foreignCSVs := in.listForeignCSVs(*p); len(foreignCSVs) > 0 && !p.Approved {
+		if in.isNew(*p) && in.hasUnsubscribedCSV(*p) { // OLM writes the Subscription after the plan
 			return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
 				"InstallPlan %s/%s, which OLM has just made, also holds %s, and no Subscription asks for that yet. "+
 					"The agent waits up to %s for OLM to record which one does.",
-				release.TargetNamespace(), p.Name, strings.Join(others, ", "), subscribeGrace)}
+				release.TargetNamespace(), p.Name, strings.Join(foreignCSVs, ", "), subscribeGrace)}
 		}
 		return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem,
 			message: fmt.Sprintf(
 				"InstallPlan %s/%s also holds %s, which no rollout admitted; it is not approved. Remove the "+
 					"Subscription of that operator, or give it a namespace of its own.",
-				release.TargetNamespace(), p.Name, strings.Join(others, ", "))}
+				release.TargetNamespace(), p.Name, strings.Join(foreignCSVs, ", "))}
 	}
-	if foreign := in.foreignSources(*p); len(foreign) > 0 && !p.Approved {
+	if foreignSources := in.listForeignSources(*p); len(foreignSources) > 0 && !p.Approved {
 		return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem,
 			message: fmt.Sprintf(
 				"InstallPlan %s/%s would install %s from the CatalogSource %s instead of the catalog view; it is not "+
 					"approved. Remove that CatalogSource, or what it offers, and delete the InstallPlan.",
-				release.TargetNamespace(), p.Name, foreign[0].CSV, foreign[0])}
+				release.TargetNamespace(), p.Name, foreignSources[0].CSV, foreignSources[0])}
 	}
-	if p.Differs != "" {
-		return in.planDiffers(*p)
+	if p.Difference != "" {
+		return in.reportDifferingPlan(*p)
 	}
 	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
-		return d.planFailed(in, *p)
+		return d.retryFailedPlan(in, *p)
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
-		if !p.Approved && p.Compared && in.isAdmitted(*p) && in.mayApprove(*p) {
+		if !p.Approved && p.Compared && in.isAdmitted(*p) && in.canApprove(*p) {
 			d.add(Approve, KindInstallPlan, p.Name, p.Object)
 		}
 	}
-	message := fmt.Sprintf("InstallPlan %s is %s.", p.Name, phaseName(p.Phase))
+	message := fmt.Sprintf("InstallPlan %s is %s.", p.Name, formatPhase(p.Phase))
 	if p.Message != "" {
-		message = fmt.Sprintf("InstallPlan %s is %s: %s.", p.Name, phaseName(p.Phase),
+		message = fmt.Sprintf("InstallPlan %s is %s: %s.", p.Name, formatPhase(p.Phase),
 			strings.TrimSuffix(p.Message, "."))
 	}
 	return &finding{reason: v1alpha1.ReasonProgressing, message: message, recheck: recheckProblem}
 }
 
-// planDiffers reports a plan that would install something else than the view serves.
-func (in Input) planDiffers(p InstallPlan) *finding {
+// reportDifferingPlan returns the finding for a plan whose content differs from the view. The first differing plan is
+// not a problem: it is deleted soon. A repeated difference, an approved plan and a partly installed plan are
+// problems.
+func (in Input) reportDifferingPlan(p InstallPlan) *finding {
 	name := in.Install.Spec.Admission.Release.TargetNamespace() + "/" + p.Name
-	isThere := in.hasBegun(p)
-	if !p.Repeats && !p.Approved && !isThere {
+	isPartlyInstalled := in.hasBegun(p)
+	if !p.IsRepeated && !p.Approved && !isPartlyInstalled {
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
 			"InstallPlan %s is not approved: %s. It is deleted, and OLM makes another one of what is served.",
-			name, p.Differs)}
+			name, p.Difference)}
 	}
 	message := fmt.Sprintf("InstallPlan %s does not install what is served, and OLM is not made to carry it out: %s.",
-		name, p.Differs)
+		name, p.Difference)
 	if p.Failure != "" {
 		message += fmt.Sprintf(" It failed %s.", strings.TrimSuffix(p.Failure, "."))
 	}
 	message += " Either somebody changes InstallPlans, or OLM makes them of something else than the catalog view."
 	switch {
-	case isThere:
+	case isPartlyInstalled:
 		message += " What it installs is partly there, so OLM makes no other one: admit another version."
-	case len(in.ofOtherPackages(p)) > 0:
+	case len(in.listForeignCSVs(p)) > 0:
 		message += " Delete it, and OLM makes another one."
 	default:
 		message += fmt.Sprintf(" It is deleted about %s after OLM made it, and OLM makes another one.",
@@ -186,32 +201,33 @@ func (in Input) planDiffers(p InstallPlan) *finding {
 	return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem, message: message}
 }
 
-func phaseName(phase string) string {
+// formatPhase returns a phase for a message; "new" if it is empty.
+func formatPhase(phase string) string {
 	if phase == "" {
 		return "new"
 	}
 	return phase
 }
 
-// planFailed reports the step that failed and lets OLM try again (olm.md, fact
-// 17), each time after as long as it has been tried for. The plan is set back to
-// Installing rather than deleted: OLM makes no other one for a CSV that exists,
-// and the CSV is among the first of its steps.
-func (d *decision) planFailed(in Input, p InstallPlan) *finding {
-	tried := p.FailedAt.Sub(in.Install.Spec.Admission.AdmittedAt.Time)
-	wait := min(max(tried, retryPlanMin), retryPlanMax)
-	due := p.FailedAt.Add(wait).Sub(in.Now)
+// retryFailedPlan reports the failed step and makes OLM try it again (olm.md, fact 17). It waits after the
+// failure as long as the plan took from the admission to the failure, at least retryPlanMin and at most retryPlanMax. A
+// plan whose steps were not compared with the catalog view is not tried again. The plan is set back to Installing and
+// not deleted: OLM makes no other plan for a CSV that exists, and one of the first steps creates the CSV.
+func (d *decision) retryFailedPlan(in Input, p InstallPlan) *finding {
+	triedFor := p.FailedAt.Sub(in.Install.Spec.Admission.AdmittedAt.Time)
+	retryAfter := min(max(triedFor, retryPlanMin), retryPlanMax)
+	remaining := p.FailedAt.Add(retryAfter).Sub(in.Now)
 	if !p.Compared {
 		return &finding{stalled: true, reason: v1alpha1.ReasonPlanFailed, recheck: recheckProblem, message: fmt.Sprintf(
 			"InstallPlan %s failed %s. It is tried again once the catalog can be read.",
 			p.Name, strings.TrimSuffix(p.Failure, "."))}
 	}
-	if due <= 0 {
+	if remaining <= 0 {
 		d.add(Retry, KindInstallPlan, p.Name, p.Object)
-		due = recheckSoon
+		remaining = recheckSoon
 	}
-	return &finding{stalled: true, reason: v1alpha1.ReasonPlanFailed, recheck: min(due, recheckSteady),
+	return &finding{stalled: true, reason: v1alpha1.ReasonPlanFailed, recheck: min(remaining, recheckSteady),
 		message: fmt.Sprintf(
 			"InstallPlan %s failed %s. Correct that, or admit another version. It is tried again %s after it failed.",
-			p.Name, strings.TrimSuffix(p.Failure, "."), wait.Round(time.Second))}
+			p.Name, strings.TrimSuffix(p.Failure, "."), retryAfter.Round(time.Second))}
 }

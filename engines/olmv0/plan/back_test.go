@@ -22,23 +22,23 @@ func goingBack(phase string) Input {
 	in.Cluster.Subscriptions[0].Plan = "uid-2"
 	in.Cluster.InstallPlans = append(in.Cluster.InstallPlans, InstallPlan{Name: "install-2", Phase: "Complete",
 		Approved: true, CSVs: []string{v2}, Created: now.Add(-time.Minute), Revision: 2, Object: Object{UID: "uid-2"}})
-	in.Cluster.CSVs = []CSV{{Name: v2, Version: "1.1.0", Phase: phase, Replaces: v1, Ours: true,
+	in.Cluster.CSVs = []CSV{{Name: v2, Version: "1.1.0", Phase: phase, Replaces: v1, IsOfPackage: true,
 		Created: now.Add(-time.Minute), Since: now.Add(-30 * time.Second)}}
 	in.Offer.Path, in.Offer.Next, in.Offer.Admitted = []string{v1}, v1, []string{v1}
 	in.Offer.ViewHash = "view-back"
 	return in
 }
 
-// halfway has v1 still there, which v2 was about to replace.
+// halfway has v1 still installed, which v2 was about to replace.
 func halfway(phase string) Input {
 	in := goingBack(phase)
-	in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v1, Version: "1.0.0", Phase: "Replacing", Ours: true})
+	in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v1, Version: "1.0.0", Phase: "Replacing", IsOfPackage: true})
 	in.Offer.Next, in.Offer.Path, in.Offer.ViewHash = "", []string{v1}, "view-rest"
 	in.Cluster.InstallPlans[0].Completed = now // once more, after it was of v2
 	return in
 }
 
-// shared has OLM carried out the plan of v2 after that of v1, so that what both bring belongs to v2 alone.
+// shared has a plan of v2 that OLM carried out after the plan of v1, so that the common objects belong to v2 alone.
 func shared() Input {
 	in := halfway("Pending")
 	in.Cluster.InstallPlans[0].Completed = now.Add(-time.Hour)
@@ -46,8 +46,7 @@ func shared() Input {
 	return in
 }
 
-// backPlanned has the way back served, and OLM's plan for it beside an old one for
-// the same CSV.
+// backPlanned has a view with the older version, and OLM's plan for it next to an old plan for the same CSV.
 func backPlanned() Input {
 	in := goingBack("Succeeded")
 	in.Cluster.CSVs[0].Replaces = ""
@@ -58,8 +57,8 @@ func backPlanned() Input {
 	return in
 }
 
-// lost has v1, which v2 was about to replace, while v2 is gone. The plans of both are
-// there, and the Subscription names the given CSVs.
+// lost has v1, which v2 was about to replace, while v2 was deleted. The plans of both exist, and the Subscription
+// names the given CSVs.
 func lost(installed, current string) Input {
 	in := halfway("Pending")
 	in.Cluster.CSVs = in.Cluster.CSVs[1:]
@@ -88,7 +87,8 @@ func TestGoingBack(t *testing.T) {
 		"one that OLM installs again is abandoned first": {in: goingBack("Installing"),
 			want: []Action{{Verb: Abandon, Kind: KindCSV, Name: v2}}},
 		"an old CSV of the name goes first": {in: with(goingBack("Succeeded"), func(in *Input) {
-			in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v1, Phase: "Deleting", Deleting: true, Ours: true})
+			in.Cluster.CSVs = append(in.Cluster.CSVs,
+				CSV{Name: v1, Phase: "Deleting", Deleting: true, IsOfPackage: true})
 		})},
 		"the plan that OLM waits for is approved": {in: backPlanned(), want: []Action{
 			{Verb: Approve, Kind: KindInstallPlan, Name: "install-3", Object: Object{UID: "uid-3"}}}},
@@ -97,7 +97,8 @@ func TestGoingBack(t *testing.T) {
 		"nothing is done during the hop": {in: with(backPlanned(), func(in *Input) {
 			in.Cluster.InstallPlans[2].Phase, in.Cluster.InstallPlans[2].Approved = "Complete", true
 			in.Cluster.CSVs[0].Phase = "Replacing"
-			in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v1, Phase: "Installing", Replaces: v2, Ours: true})
+			in.Cluster.CSVs = append(in.Cluster.CSVs,
+				CSV{Name: v1, Phase: "Installing", Replaces: v2, IsOfPackage: true})
 		})},
 
 		"an upgrade that is Pending is withdrawn": {in: halfway("Pending"), want: []Action{deleteCSV}},
@@ -182,8 +183,7 @@ func TestSubscriptionNamesWhatStays(t *testing.T) {
 	}
 }
 
-// TestForwardAgain upgrades once more to the version that was gone back from: the
-// older CSV names it in spec.replaces now.
+// TestForwardAgain upgrades again to the version that was rolled back: the older CSV now names it in spec.replaces.
 func TestForwardAgain(t *testing.T) {
 	in := upgrading()
 	in.Cluster.CSVs[0].Replaces = v2
@@ -193,14 +193,14 @@ func TestForwardAgain(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeUnderWayIsNotComplete: what an earlier admission had approved is
-// about to change the version that this admission goes back to.
+// TestAnUpgradeUnderWayIsNotComplete: a plan of an earlier admission will change the version that this admission
+// rolls back to.
 func TestAnUpgradeUnderWayIsNotComplete(t *testing.T) {
 	stay := func() Input {
 		in := goingBack("Succeeded")
 		in.Offer.Next, in.Offer.Path, in.Offer.ViewHash = "", nil, "view-1"
 		in.Cluster.Subscriptions[0].InstalledCSV = v1
-		in.Cluster.CSVs = []CSV{{Name: v1, Phase: "Succeeded", Ours: true, Version: "1.0.0"}}
+		in.Cluster.CSVs = []CSV{{Name: v1, Phase: "Succeeded", IsOfPackage: true, Version: "1.0.0"}}
 		return in
 	}
 	if p := Next(with(stay(), func(in *Input) { in.Cluster.Subscriptions[0].CurrentCSV = v1 })); !p.Report.Complete {
@@ -212,7 +212,7 @@ func TestAnUpgradeUnderWayIsNotComplete(t *testing.T) {
 		t.Error("complete although OLM carries out the plan of the upgrade")
 	}
 	if p := Next(with(stay(), func(in *Input) {
-		in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v2, Phase: "Pending", Replaces: v1, Ours: true})
+		in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v2, Phase: "Pending", Replaces: v1, IsOfPackage: true})
 	})); p.Report.Complete {
 		t.Error("complete although a CSV is there that replaces the target")
 	}

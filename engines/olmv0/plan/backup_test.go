@@ -13,25 +13,25 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/backups"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// upgradePlanned has an InstallPlan for v2 that waits for its approval, and a policy
-// that asks for backups.
+// upgradePlanned has an InstallPlan for v2 that waits for its approval, and a policy that requires backups.
 func upgradePlanned() Input {
 	in := upgrading()
 	in.Install.Spec.Operator = v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}
 	in.Install.Spec.Backup = &v1alpha1.BackupPolicy{BeforeUpgrade: v1alpha1.BeforeUpgradeWhenNeeded}
-	in.Offer.Rollback = registryv1.RollbackNeedsBackup
+	in.Offer.Rollback = bundles.RollbackNeedsBackup
 	in.Cluster.Subscriptions[0].CurrentCSV = v2
 	in.Cluster.InstallPlans = append(in.Cluster.InstallPlans,
 		InstallPlan{Name: "install-2", Compared: true, Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
 	return in
 }
 
-// backupFor is a backup that was asked for before the upgrade.
+// backupFor returns a backup that was requested before the upgrade.
 func backupFor(in Input, change func(*v1alpha1.OperatorBackup)) []v1alpha1.OperatorBackup {
-	b := backups.ForUpgrade(in.Install, backups.Hop{Operator: in.Install.Spec.Operator, From: v1, To: v2, Revision: 2})
+	b := backups.NewUpgradeBackup(in.Install,
+		backups.Hop{Operator: in.Install.Spec.Operator, From: v1, To: v2, Revision: 2})
 	change(b)
 	return []v1alpha1.OperatorBackup{*b}
 }
@@ -70,7 +70,7 @@ func TestAnUpgradeWaitsForItsBackup(t *testing.T) {
 			},
 			want: want{Reason: v1alpha1.ReasonBackupPending, Failing: v1alpha1.ConditionPlanApproved}},
 		"the upgrade can be rolled back in place": {
-			change: func(in *Input) { in.Offer.Rollback = registryv1.RollbackInPlace },
+			change: func(in *Input) { in.Offer.Rollback = bundles.RollbackInPlace },
 			want: want{Actions: approve, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionPlanApproved}},
 		"no policy": {change: func(in *Input) { in.Install.Spec.Backup = nil },
@@ -96,13 +96,12 @@ func TestAnUpgradeWaitsForItsBackup(t *testing.T) {
 	}
 }
 
-// TestTheStatusOfAWaitingUpgradeNamesItsHop: the backup controller knows only the
-// status.
+// TestTheStatusOfAWaitingUpgradeNamesItsHop: the backup controller has only the status.
 func TestTheStatusOfAWaitingUpgradeNamesItsHop(t *testing.T) {
 	in := upgradePlanned()
 	_, in.Install.Status = decide(in)
 	want := backups.Hop{Operator: in.Install.Spec.Operator, From: v1, To: v2, Revision: 2}
-	if got, ok := backups.PendingHop(in.Install); !ok || got != want {
+	if got, ok := backups.FindPendingHop(in.Install); !ok || got != want {
 		t.Errorf("got %+v, %t, want %+v", got, ok, want)
 	}
 }

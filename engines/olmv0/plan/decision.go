@@ -11,12 +11,12 @@ import (
 	"github.com/bellwether-dev/bellwether/engines"
 )
 
-// decision collects what is planned.
+// decision collects the actions and the report of a plan.
 type decision struct {
 	engines.Plan[Action]
 }
 
-// newDecision reports what is plain to see.
+// newDecision returns a decision with the parts of the report that need no check.
 func newDecision(in Input) *decision {
 	d := &decision{}
 	if csv, ok := in.Cluster.Installed(); ok {
@@ -25,23 +25,24 @@ func newDecision(in Input) *decision {
 	for _, deployment := range in.Cluster.Deployments {
 		d.Report.Problems = append(d.Report.Problems, deployment.Problems...)
 	}
-	if sub, ok := in.Cluster.subscription(); ok {
+	if sub, ok := in.Cluster.findSubscription(); ok {
 		d.Report.Adopted = sub.Adopted
 	}
-	d.Report.OLM, d.Report.Correction = details(in), in.Install.Status.Correction
+	d.Report.OLM, d.Report.Correction = newOLMStatus(in), in.Install.Status.Correction
 	return d
 }
 
-// details names the objects that are there for this install.
-func details(in Input) *v1alpha1.OLMStatus {
+// newOLMStatus returns the names of OLM's objects for this install, and how OLM gets the bundle. While the catalog is
+// being read, the offer has no route, so the status keeps the reported route.
+func newOLMStatus(in Input) *v1alpha1.OLMStatus {
 	o := &v1alpha1.OLMStatus{ViewAddress: in.View.Address, Route: in.Offer.Route}
-	if before := in.Install.Status.OLM; before != nil && in.Offer.Pending != "" {
-		o.Route = before.Route
+	if previous := in.Install.Status.OLM; previous != nil && in.Offer.Pending != "" {
+		o.Route = previous.Route
 	}
 	if in.Cluster.CatalogSource != nil {
 		o.CatalogSource = in.Cluster.CatalogSource.Name
 	}
-	if sub, ok := in.Cluster.subscription(); ok {
+	if sub, ok := in.Cluster.findSubscription(); ok {
 		o.Subscription = sub.Name
 	}
 	if plans := in.Cluster.InstallPlans; len(plans) > 0 {
@@ -54,36 +55,39 @@ func details(in Input) *v1alpha1.OLMStatus {
 	return o
 }
 
-// add plans an action on an object that was observed, or that is to be created.
+// add plans an action on an observed object, or on an object that is to be created.
 func (d *decision) add(verb Verb, kind, name string, object Object) {
 	d.Actions = append(d.Actions, Action{Verb: verb, Kind: kind, Name: name, Object: object})
 }
 
-// apply plans to apply the object of a kind.
-func (d *decision) apply(kind, name string) { d.add(Apply, kind, name, Object{}) }
+// planApply plans to apply the object that is rendered from the template of a kind.
+func (d *decision) planApply(kind, name string) { d.add(Apply, kind, name, Object{}) }
 
-func (d *decision) pass(condition, message string) {
+// passStage reports that a stage passes.
+func (d *decision) passStage(condition, message string) {
 	d.Report.Stages = append(d.Report.Stages, engines.Stage{Condition: condition, Passed: true,
 		Reason: v1alpha1.ReasonSucceeded, Message: message})
 }
 
-func (d *decision) fail(condition, reason, message string) {
+// failStage reports that a stage does not pass.
+func (d *decision) failStage(condition, reason, message string) {
 	d.Report.Stages = append(d.Report.Stages, engines.Stage{Condition: condition, Reason: reason, Message: message})
 }
 
-// failAfter says of every stage after the given one that it waits for it.
-func (d *decision) failAfter(condition string) {
-	after := false
-	for _, s := range stages() {
-		if after {
-			d.fail(s.condition, v1alpha1.ReasonWaiting, "Waiting for condition "+condition+".")
+// failLaterStages reports for every stage after the given stage that it waits for the given stage.
+func (d *decision) failLaterStages(condition string) {
+	isLater := false
+	for _, s := range listAllStages() {
+		if isLater {
+			d.failStage(s.condition, v1alpha1.ReasonWaiting, "Waiting for condition "+condition+".")
 		}
-		after = after || s.condition == condition
+		isLater = isLater || s.condition == condition
 	}
 }
 
-// recheck keeps the earliest of the times to reconcile again.
-func (d *decision) recheck(after time.Duration) {
+// scheduleRecheck schedules a reconcile after the given time, unless an earlier reconcile is already scheduled. 0
+// changes nothing.
+func (d *decision) scheduleRecheck(after time.Duration) {
 	if after > 0 && (d.RecheckAfter == 0 || after < d.RecheckAfter) {
 		d.RecheckAfter = after
 	}

@@ -9,9 +9,11 @@ import (
 	"github.com/bellwether-dev/bellwether/engines"
 )
 
-// deleted names what the install consisted of while it was Ready, and is gone. Somebody else has deleted it: the agent
-// deletes nothing of an install that is Ready.
-func (in Input) deleted() []engines.Deleted {
+// listDeleted returns the objects of a Ready install that do not exist. Another user or program has deleted them,
+// because the agent deletes no object of a Ready install. If the namespace is missing, the result has only the
+// namespace. The result is nil if the release has not succeeded yet, if OLM is missing, or if the release only adopts
+// an operator, because the agent then creates no object again.
+func (in Input) listDeleted() []engines.Deleted {
 	if !conditions.IsTrue(in.Install.Status.Conditions, v1alpha1.ConditionReady) || !in.hasSucceeded() ||
 		!in.Cluster.OLM || in.isAsInstalled() {
 		return nil
@@ -21,21 +23,21 @@ func (in Input) deleted() []engines.Deleted {
 	if ns := in.Cluster.Namespace; !ns.Exists || ns.Terminating {
 		return []engines.Deleted{{Kind: KindNamespace, Name: namespace}}
 	}
-	_, subscribed := in.Cluster.subscription()
-	csv, installed := in.Cluster.csv(in.target())
-	var gone []engines.Deleted
+	_, hasSubscription := in.Cluster.findSubscription()
+	csv, hasCSV := in.Cluster.findCSV(in.findTarget())
+	var deleted []engines.Deleted
 	for _, object := range []struct {
-		there bool
-		what  engines.Deleted
+		exists  bool
+		deleted engines.Deleted
 	}{
 		{len(in.Cluster.OperatorGroups) > 0, engines.Deleted{Kind: KindOperatorGroup, Namespace: namespace}},
 		{in.Cluster.CatalogSource != nil, engines.Deleted{Kind: KindCatalogSource, Namespace: namespace}},
-		{subscribed, engines.Deleted{Kind: KindSubscription, Namespace: namespace}},
-		{installed && !csv.Deleting, engines.Deleted{Kind: KindCSV, Namespace: namespace, Name: in.target()}},
+		{hasSubscription, engines.Deleted{Kind: KindSubscription, Namespace: namespace}},
+		{hasCSV && !csv.Deleting, engines.Deleted{Kind: KindCSV, Namespace: namespace, Name: in.findTarget()}},
 	} {
-		if !object.there {
-			gone = append(gone, object.what)
+		if !object.exists {
+			deleted = append(deleted, object.deleted)
 		}
 	}
-	return gone
+	return deleted
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/engines"
 )
 
-// ready runs what is admitted, and the status of its install says so.
+// ready runs the admitted release and has the status Ready.
 func ready() Input {
 	in := running("Succeeded")
 	in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
@@ -21,8 +21,8 @@ func ready() Input {
 	return in
 }
 
-// TestDeleted: what was there while the install was Ready is named once it is gone; what was not there yet, or what the
-// agent removes itself on the way to another release, is not.
+// TestDeleted checks that deleted objects of a Ready install are listed, but not objects that did not exist yet or
+// that the agent removes itself for another release.
 func TestDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		in   Input

@@ -7,49 +7,48 @@ import (
 	"fmt"
 
 	"github.com/bellwether-dev/bellwether/engines"
-	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 )
 
-// compare reports how what is installed differs from the bundle, and puts it back
-// where the install asks for that. OLM makes the Deployments from the CSV, so the CSV
-// comes first. OLM itself puts back neither: it follows a changed CSV, and does not
-// look at a Deployment's spec again once that was made (olm.md, fact 25).
+// reportDrift reports how the installed objects differ from the bundle, and plans to correct them if the
+// install's drift policy requires it. The CSV is corrected first, because OLM makes the Deployments from it. OLM
+// itself corrects neither: it follows a changed CSV, and does not check the spec of an existing Deployment
+// (olm.md, fact 25).
 //
-// Until the release has succeeded, what runs is not what it will be. After that it
-// is compared also while OLM installs it again.
-func (d *decision) compare(in Input) {
+// Before the release has succeeded, differences are not reported, because the objects are not complete. After the first
+// success they are always reported, even while OLM installs the release again.
+func (d *decision) reportDrift(in Input) {
 	if !in.Cluster.Compared {
-		d.Report.Drift = in.notCompared()
+		d.Report.Drift = in.explainNotCompared()
 		return
 	}
-	if !in.runsTarget() && !in.hasSucceeded() {
+	if !in.isTargetRunning() && !in.hasSucceeded() {
 		return
 	}
-	of := map[string][]string{}
+	fieldsByKind := map[string][]string{}
 	all := make([]string, 0, len(in.Cluster.Drifted))
 	for _, f := range in.Cluster.Drifted {
-		of[f.Kind] = append(of[f.Kind], f.String())
+		fieldsByKind[f.Kind] = append(fieldsByKind[f.Kind], f.String())
 		all = append(all, f.String())
 	}
 	kind := KindCSV
-	if len(of[KindCSV]) == 0 {
+	if len(fieldsByKind[KindCSV]) == 0 {
 		kind = KindDeployment
 	}
 	d.Report.Drift = &engines.Drift{Fields: all}
 	if in.isAsInstalled() {
-		return // it is adopted as it is
+		return // a release that only adopts an operator changes nothing
 	}
-	d.Report.Drift.Correction, d.Report.Correction = engines.Correct(in.Install, of[kind], in.Now)
+	d.Report.Drift.Correction, d.Report.Correction = engines.Correct(in.Install, fieldsByKind[kind], in.Now)
 	switch d.Report.Drift.Correction {
 	case engines.CorrectionDue:
-		d.correct(in, kind)
+		d.planCorrection(in, kind)
 	case engines.CorrectionWaits:
-		d.recheck(d.Report.Correction.LastTime.Add(engines.CorrectionPause).Sub(in.Now))
+		d.scheduleRecheck(d.Report.Correction.LastTime.Add(engines.CorrectionPause).Sub(in.Now))
 	}
 }
 
-// correct plans to correct the objects of a kind that differ.
-func (d *decision) correct(in Input, kind string) {
+// planCorrection plans to correct the differing objects of a kind, each object once for all its fields.
+func (d *decision) planCorrection(in Input, kind string) {
 	objects := map[string]Object{}
 	if csv, ok := in.Cluster.Installed(); ok && kind == KindCSV {
 		objects[csv.Name] = csv.Object
@@ -62,15 +61,15 @@ func (d *decision) correct(in Input, kind string) {
 	for _, f := range in.Cluster.Drifted {
 		if object, ok := objects[f.Name]; ok && f.Kind == kind {
 			d.add(Correct, kind, f.Name, object)
-			delete(objects, f.Name)
+			delete(objects, f.Name) // one action corrects all fields of the object
 		}
 	}
-	d.recheck(recheckSoon)
+	d.scheduleRecheck(recheckSoon)
 }
 
-// FieldsOf returns the fields that differ in an object.
-func (c Cluster) FieldsOf(kind, name string) []drift.Field {
-	var fields []drift.Field
+// FieldsOf returns the differing fields of an object.
+func (c Cluster) FieldsOf(kind, name string) []DriftField {
+	var fields []DriftField
 	for _, f := range c.Drifted {
 		if f.Kind == kind && f.Name == name {
 			fields = append(fields, f)
@@ -79,20 +78,19 @@ func (c Cluster) FieldsOf(kind, name string) []drift.Field {
 	return fields
 }
 
-// notCompared says that it cannot be known whether what is installed differs from
-// the bundle. It returns nil where the catalog cannot be read, which another condition
-// tells of.
-func (in Input) notCompared() *engines.Drift {
+// explainNotCompared returns why the installed objects were not compared with the bundle. It returns nil until the
+// target runs, and if the catalog cannot be used, because another condition reports that.
+func (in Input) explainNotCompared() *engines.Drift {
 	o := in.Offer
 	switch {
-	case !in.runsTarget():
+	case !in.isTargetRunning():
 		return nil
 	case o.Pending != "":
-		return &engines.Drift{Later: true}
+		return &engines.Drift{Pending: true}
 	case o.Problem != nil || o.Blocked != "" || o.Expected != nil:
 		return nil
 	}
 	return &engines.Drift{Unknown: fmt.Sprintf("%s is not compared with the bundle, because the agent does not have "+
 		"its manifests: OLM unpacks them from the bundle's image. Give the agent access to that image.",
-		in.target())}
+		in.findTarget())}
 }

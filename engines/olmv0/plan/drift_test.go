@@ -14,7 +14,6 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines"
-	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 )
 
 // TestReportedStaysWhileACatalogIsRead: neither how OLM got what runs nor whether that differs changes by that.
@@ -37,19 +36,19 @@ func TestReportedStaysWhileACatalogIsRead(t *testing.T) {
 }
 
 func TestDrift(t *testing.T) {
-	inCSV := drift.Field{Kind: KindCSV, Name: v1, Path: "spec.install.spec.deployments[echo].spec.replicas"}
-	inDeployment := drift.Field{Kind: KindDeployment, Name: "echo", Path: "spec.replicas"}
-	another := drift.Field{Kind: KindDeployment, Name: "echo", Path: "spec.template.spec.serviceAccountName"}
-	other := drift.Field{Kind: KindDeployment, Name: "web", Path: "spec.replicas"}
+	inCSV := DriftField{Kind: KindCSV, Name: v1, Path: "spec.install.spec.deployments[echo].spec.replicas"}
+	inDeployment := DriftField{Kind: KindDeployment, Name: "echo", Path: "spec.replicas"}
+	another := DriftField{Kind: KindDeployment, Name: "echo", Path: "spec.template.spec.serviceAccountName"}
+	other := DriftField{Kind: KindDeployment, Name: "web", Path: "spec.replicas"}
 	csv := Object{UID: "csv", ResourceVersion: "1"}
 	echo, web := Object{UID: "echo", ResourceVersion: "2"}, Object{UID: "web", ResourceVersion: "3"}
 	stopped := &v1alpha1.DriftCorrection{Count: engines.MaxCorrections,
 		FirstTime: metav1.NewTime(now.Add(-time.Minute))}
 	justNow := &v1alpha1.DriftCorrection{Count: 1, FirstTime: metav1.NewTime(now), LastTime: metav1.NewTime(now)}
-	drifting := func(change func(*Input), fields ...drift.Field) Input {
+	drifting := func(change func(*Input), fields ...DriftField) Input {
 		in := running("Succeeded")
 		in.Install.Spec.Drift = v1alpha1.DriftCorrect
-		in.Offer.Expected = &drift.Expected{Bundle: v1, Replicas: map[string]int32{"echo": 1, "web": 1}}
+		in.Offer.Expected = &ExpectedFields{Bundle: v1, Replicas: map[string]int32{"echo": 1, "web": 1}}
 		in.Cluster.CSVs[0].Object = csv
 		in.Cluster.Deployments = []Deployment{{Object: echo, Name: "echo", Configured: true, Replicas: 1},
 			{Object: web, Name: "web", Configured: true, Replicas: 1}}

@@ -15,7 +15,7 @@ func hopping(installed, phase string) Cluster {
 	c := running("Replacing").Cluster
 	c.Subscriptions[0].InstalledCSV = installed
 	c.CSVs = append(c.CSVs, CSV{Name: v2, Version: "1.1.0", Phase: phase, Replaces: v1, Created: now, Since: now,
-		Ours: true})
+		IsOfPackage: true})
 	c.InstallPlans = append(c.InstallPlans, InstallPlan{Name: "install-2", Compared: true, Phase: "Complete",
 		Approved: true,
 		CSVs:     []string{v2, "lib.v1"}, Revision: 2})

@@ -11,17 +11,19 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// maxLost bounds how many lost objects a message names, so that the advice that follows has room.
+// maxLost limits the number of lost objects in a message, so that the message has room for the advice after them.
 const maxLost = 8
 
-func (d *decision) installed(in Input) *finding {
+// checkInstalled reports why the installed CSV is not the Succeeded target; nil if it is. It also makes OLM continue
+// with a CSV that is blocked (unblock).
+func (d *decision) checkInstalled(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
 	if !ok && in.isAsInstalled() {
-		sub, _ := in.Cluster.subscription()
-		return in.notInstalled(sub)
+		sub, _ := in.Cluster.findSubscription()
+		return in.reportNotInstalled(sub)
 	}
 	if !ok {
 		return &finding{reason: v1alpha1.ReasonProgressing,
@@ -30,11 +32,11 @@ func (d *decision) installed(in Input) *finding {
 	if f := d.unblock(in, csv); f != nil {
 		return f
 	}
-	state := fmt.Sprintf("%s is %s", csv.Name, phaseName(csv.Phase))
+	state := fmt.Sprintf("%s is %s", csv.Name, formatPhase(csv.Phase))
 	if csv.Reason != "" {
 		state += " (" + csv.Reason + "): " + strings.TrimSuffix(csv.Message, ".")
 	}
-	if f := in.lost(); f != nil {
+	if f := in.explainLost(); f != nil {
 		return f
 	}
 	switch {
@@ -45,16 +47,16 @@ func (d *decision) installed(in Input) *finding {
 				csv.Name, strings.Join(csv.Missing, "; "))}
 	case csv.Reason == string(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable):
 		return &finding{stalled: true, reason: v1alpha1.ReasonNotUpgradeable, recheck: recheckProblem,
-			message: notUpgradeable(in.Install.Spec.Admission.Release.TargetNamespace(), csv)}
+			message: formatNotUpgradeable(in.Install.Spec.Admission.Release.TargetNamespace(), csv)}
 	case csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed):
 		return &finding{stalled: in.Now.Sub(csv.Since) >= csvFailedGrace, reason: v1alpha1.ReasonCSVFailed,
 			message: state + ".", recheck: recheckProblem}
 	case csv.Phase != string(operatorsv1alpha1.CSVPhaseSucceeded):
-		return in.interrupted(state)
-	case csv.Name != in.target() && in.goesBack():
+		return in.explainInterrupted(state)
+	case csv.Name != in.findTarget() && in.isRollback():
 		return &finding{reason: v1alpha1.ReasonRollingBack, recheck: recheckSoon,
 			message: fmt.Sprintf("%s is installed; it goes back to %s.", csv.Name, strings.Join(in.Offer.Path, ", "))}
-	case csv.Name != in.target():
+	case csv.Name != in.findTarget():
 		return &finding{reason: v1alpha1.ReasonProgressing,
 			message: fmt.Sprintf("%s is installed; upgrades to come: %s.", csv.Name,
 				strings.Join(in.Offer.Path, ", ")), recheck: recheckSoon}
@@ -62,8 +64,8 @@ func (d *decision) installed(in Input) *finding {
 	return nil
 }
 
-// unblock has OLM go on with a CSV that it would not finish by itself, or not for long. One that is adopted as it is
-// stays so.
+// unblock makes OLM continue with a CSV that OLM would not finish by itself, or would finish only after a long time.
+// It does not change a CSV that is only adopted.
 func (d *decision) unblock(in Input, csv CSV) *finding {
 	if in.isAsInstalled() {
 		return nil
@@ -74,97 +76,99 @@ func (d *decision) unblock(in Input, csv CSV) *finding {
 			"%s has been %s since %s without the settings of this admission, so the agent has OLM install it again.",
 			csv.Name, csv.Phase, phrase.Time(csv.Since))}
 	}
-	if in.failedByOtherGroups(csv) {
+	if in.hasFailedForGroups(csv) {
 		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
 			"%s failed because of the OperatorGroups of its namespace (%s). There is exactly one now, so the agent "+
 				"has OLM install it again.", csv.Name, csv.Reason)}
 	}
-	if before, ok := in.findBlocker(csv); ok {
-		d.add(SetReplacing, KindCSV, before.Name, before.Object)
+	if blocker, ok := in.findBlocker(csv); ok {
+		d.add(SetReplacing, KindCSV, blocker.Name, blocker.Object)
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
 			"%s waits for %s, which OLM began to install again and cannot: %s. It is marked as being replaced.",
-			csv.Name, before.Name, strings.Join(before.Missing, "; "))}
+			csv.Name, blocker.Name, strings.Join(blocker.Missing, "; "))}
 	}
 	return nil
 }
 
-// lost says what a release that has succeeded had then and has no longer; nil where that is nothing. OLM
-// makes it again only with the ClusterServiceVersion. Definitions and Services were looked up on the cluster; of
-// everything else OLM says so, which may be about a moment ago.
-func (in Input) lost() *finding {
+// explainLost returns a finding that lists the objects that a release had when it succeeded and that are missing; nil
+// if there are none. OLM creates them again only with the ClusterServiceVersion. Missing CustomResourceDefinitions
+// and Services were looked up on the cluster, so they are a problem at once. Other objects come from OLM's status,
+// which may be outdated, so they are a problem only after requirementsGrace.
+func (in Input) explainLost() *finding {
 	csv, ok := in.Cluster.Installed()
-	if !ok || !in.hasSucceeded() || csv.Name != in.target() || csv.Deleting {
+	if !ok || !in.hasSucceeded() || csv.Name != in.findTarget() || csv.Deleting {
 		return nil
 	}
 	var all []string
-	for _, name := range in.Cluster.Undefined {
+	for _, name := range in.Cluster.MissingDefinitions {
 		all = append(all, "CustomResourceDefinition "+name+" (deleted, and with it all its custom resources)")
 	}
-	for _, name := range in.Cluster.Unserved {
+	for _, name := range in.Cluster.MissingServices {
 		all = append(all, "Service "+name+" (deleted)")
 	}
 	if csv.Phase == string(operatorsv1alpha1.CSVPhasePending) {
-		for _, what := range csv.Lost {
-			if !slices.ContainsFunc(in.Cluster.Undefined, func(name string) bool {
-				return strings.HasPrefix(what, "CustomResourceDefinition "+name+" ")
+		for _, requirement := range csv.Lost {
+			if !slices.ContainsFunc(in.Cluster.MissingDefinitions, func(name string) bool { // already in the list
+				return strings.HasPrefix(requirement, "CustomResourceDefinition "+name+" ")
 			}) {
-				all = append(all, what)
+				all = append(all, requirement)
 			}
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	stalled := len(in.Cluster.Undefined)+len(in.Cluster.Unserved) > 0 || in.Now.Sub(csv.Since) >= requirementsGrace
+	stalled := len(in.Cluster.MissingDefinitions)+len(in.Cluster.MissingServices) > 0 ||
+		in.Now.Sub(csv.Since) >= requirementsGrace
 	return &finding{stalled: stalled, reason: v1alpha1.ReasonObjectsLost, recheck: recheckProblem,
 		message: fmt.Sprintf("%s has lost what came with it: %s. %s", csv.Name,
 			strings.Join(phrase.Limit(all, maxLost), "; "), in.Install.RepairAdvice())}
 }
 
-// interrupted explains a CSV that is neither Succeeded nor Failed. If the admitted
-// release has succeeded before, that is no progress: OLM installs it again because
-// its Deployments are not available.
-func (in Input) interrupted(state string) *finding {
-	if f := in.unhealthy(); f != nil && in.hasSucceeded() {
+// explainInterrupted returns the finding for a CSV that is neither Succeeded nor Failed. state describes the CSV,
+// without a full stop. If the admitted release has already succeeded, the cause is that Deployments are not
+// available, and OLM installs the CSV again.
+func (in Input) explainInterrupted(state string) *finding {
+	if f := in.explainUnhealthy(); f != nil && in.hasSucceeded() {
 		f.message += " " + state + "."
 		return f
 	}
 	for _, d := range in.Cluster.Deployments {
-		if why := d.why(); why != "" {
-			state += "; Deployment " + d.Name + why
+		if problem := d.formatFirstProblem(); problem != "" {
+			state += "; Deployment " + d.Name + problem
 			break
 		}
 	}
 	return &finding{reason: v1alpha1.ReasonProgressing, message: state + ".", recheck: recheckProblem}
 }
 
-// hasSucceeded tells whether the admitted release has succeeded, now or before.
+// hasSucceeded reports whether the admitted release has ever succeeded.
 func (in Input) hasSucceeded() bool {
 	return in.Install.Status.SucceededHash == in.Install.Spec.Admission.Hash
 }
 
-// hasOldSettings tells whether OLM began to install a CSV without the settings of
-// this admission: before the admission, or before OLM had seen the Subscription's
-// status. OLM applies spec.config when it begins an installation, and not to one
-// that it waits for, which it gives up after five minutes (olm.md, fact 24). The
-// clocks of hub and cluster may differ, so what has just begun is left alone.
+// hasOldSettings reports whether OLM installs the target, or failed to install it, without the settings of this
+// admission: OLM began before the admission, or the Deployments do not have the settings. The Subscription must
+// already have the settings. OLM applies spec.config when it begins an installation, and not to a running
+// installation, which it gives up after five minutes (olm.md, fact 24). An installation that began less than
+// reinstallGrace ago is ignored, because the clocks of hub and cluster may differ.
 func (in Input) hasOldSettings(csv CSV) bool {
 	admission := in.Install.Spec.Admission
-	sub, _ := in.Cluster.subscription()
+	sub, _ := in.Cluster.findSubscription()
 	switch operatorsv1alpha1.ClusterServiceVersionPhase(csv.Phase) {
 	case operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseFailed:
 		old := csv.Since.Before(admission.AdmittedAt.Time) || !areConfigured(in.Cluster.Deployments)
-		return old && csv.Name == in.target() && sub.InSync && !csv.Deleting && !csv.Since.IsZero() &&
+		return old && csv.Name == in.findTarget() && sub.InSync && !csv.Deleting && !csv.Since.IsZero() &&
 			in.Now.Sub(csv.Since) >= reinstallGrace
 	}
 	return false
 }
 
-// failedByOtherGroups tells whether OLM failed a CSV for OperatorGroups that are no longer so: the stages before this
-// one have found the one that there is to be. OLM looks at a failed CSV again when that changes, and not when another
-// OperatorGroup is deleted, which leaves it to the next full resynchronization, after minutes.
-func (in Input) failedByOtherGroups(csv CSV) bool {
+// hasFailedForGroups reports whether OLM failed a CSV because of the OperatorGroups of its namespace. The groups are
+// correct now, because ensureOperatorGroup has passed. OLM checks a failed CSV again when its group changes, but not
+// when another group is deleted: OLM then waits minutes for its next full resynchronization.
+func (in Input) hasFailedForGroups(csv CSV) bool {
 	switch operatorsv1alpha1.ConditionReason(csv.Reason) {
 	case operatorsv1alpha1.CSVReasonTooManyOperatorGroups, operatorsv1alpha1.CSVReasonNoOperatorGroup:
 		return csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed) && !csv.Deleting &&
@@ -173,20 +177,21 @@ func (in Input) failedByOtherGroups(csv CSV) bool {
 	return false
 }
 
-// findBlocker returns the CSV that csv replaces, if OLM cannot go on because of it: OLM began to install it again while
-// the definitions of its successor were written, and it misses what those do not have. Both would stay Pending, since
-// OLM replaces only what is Succeeded or Failed (olm.md, fact 27).
+// findBlocker returns the CSV that csv replaces, if OLM cannot finish csv because of it: both are Pending, and the
+// replaced CSV lacks requirements. This happens if OLM begins to install the replaced CSV again while it writes the
+// CustomResourceDefinitions of csv, which do not meet the requirements of the replaced CSV. Both CSVs would stay
+// Pending, because OLM replaces only a CSV that is Succeeded or Failed (olm.md, fact 27).
 func (in Input) findBlocker(csv CSV) (CSV, bool) {
-	before, ok := in.Cluster.csv(csv.Replaces)
+	blocker, ok := in.Cluster.findCSV(csv.Replaces)
 	pending := string(operatorsv1alpha1.CSVPhasePending)
-	isStuck := before.Phase == pending && len(before.Missing) > 0 && !before.Deleting &&
-		in.Now.Sub(before.Since) >= requirementsGrace
-	return before, ok && csv.Phase == pending && isStuck
+	isStuck := blocker.Phase == pending && len(blocker.Missing) > 0 && !blocker.Deleting &&
+		in.Now.Sub(blocker.Since) >= requirementsGrace
+	return blocker, ok && csv.Phase == pending && isStuck
 }
 
-// notUpgradeable gives the operator's own message, without the prefixes that OLM
-// puts before it.
-func notUpgradeable(namespace string, csv CSV) string {
+// formatNotUpgradeable returns the message for an operator that does not allow an upgrade: the operator's own message
+// without OLM's prefixes.
+func formatNotUpgradeable(namespace string, csv CSV) string {
 	objection := csv.Message
 	for _, prefix := range []string{"operator is not upgradeable: ", "the operator is not upgradeable: "} {
 		objection = strings.TrimPrefix(objection, prefix)

@@ -18,23 +18,23 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/workload"
 )
 
-// Next decides one pass. An admitted install goes through four stages, each
-// with a condition. A stage that cannot pass holds those after it:
+// Next decides the next actions for an install. An admitted install goes through four stages, each with a condition.
+// A stage that does not pass stops the stages after it:
 //
 //	CatalogServed ──▶ Resolved ──▶ PlanApproved ──▶ Installed
-//	  OLM is there      OLM's plan    it holds         the CSV
+//	  OLM exists        OLM's plan    the plan has     the CSV
 //	  view served       is for the    exactly what     Succeeded
 //	  namespace, group  next hop      was admitted
 //	  CatalogSource
 //
-// With several hops it goes round once for each. An install that runs its
-// target stays Installed even when its catalog cannot be read.
+// An install with several hops goes through the stages once for each hop. An install that runs its target stays
+// Installed even if its catalog cannot be read.
 func Next(in Input) engines.Plan[Action] {
 	d := newDecision(in)
 	if !in.Install.DeletionTimestamp.IsZero() {
-		d.remove(in)
+		d.planRemoval(in)
 	} else {
-		d.install(in)
+		d.planInstallation(in)
 	}
 	return d.Plan
 }
@@ -47,107 +47,116 @@ type finding struct {
 	recheck time.Duration
 }
 
-func (f *finding) report() *engines.Finding {
+// toFinding converts a finding to the type that all engines report.
+func (f *finding) toFinding() *engines.Finding {
 	return &engines.Finding{Problem: f.stalled, Reason: f.reason, Message: f.message}
 }
 
-// stage is a condition and what must hold for it, in order.
+// stage is a condition and the checks that must pass for it, in order.
 type stage struct {
-	condition string
-	checks    []func(*decision, Input) *finding
-	passed    string
+	condition     string
+	checks        []func(*decision, Input) *finding
+	passedMessage string
 }
 
-// stagesOf returns what is checked for an install. A release that adopts what is there as it is, and no more, neither
-// upgrades nor repairs anything.
-func (in Input) stagesOf() []stage {
-	all := stages()
+// listStages returns the stages for an install. A release that only adopts an existing operator as it is has fewer
+// checks, because it neither upgrades nor repairs the operator.
+func (in Input) listStages() []stage {
+	all := listAllStages()
 	if !in.isAsInstalled() {
 		return all
 	}
+	// The indexes are those of listAllStages: CatalogServed, Resolved, PlanApproved.
 	all[0].checks = []func(*decision, Input) *finding{
-		(*decision).olm, (*decision).otherNamespaces, (*decision).takeOver, (*decision).catalog, (*decision).serve,
-		(*decision).namespace, (*decision).operatorGroup, (*decision).catalogSource,
+		(*decision).checkOLM, (*decision).checkOtherNamespaces, (*decision).takeOver,
+		(*decision).checkCatalog, (*decision).serveView,
+		(*decision).ensureNamespace, (*decision).ensureOperatorGroup, (*decision).ensureCatalogSource,
 	}
-	all[1].checks = []func(*decision, Input) *finding{(*decision).subscription, (*decision).orphans}
-	all[2].checks = []func(*decision, Input) *finding{(*decision).planUnderWay}
+	all[1].checks = []func(*decision, Input) *finding{(*decision).ensureSubscription, (*decision).checkOrphans}
+	all[2].checks = []func(*decision, Input) *finding{(*decision).checkRunningPlan}
 	return all
 }
 
-func stages() []stage {
+// listAllStages returns the stages of an install that may upgrade, with all checks.
+func listAllStages() []stage {
 	return []stage{{
 		condition: v1alpha1.ConditionCatalogServed,
 		checks: []func(*decision, Input) *finding{
-			(*decision).olm, (*decision).otherNamespaces, (*decision).takeOver, (*decision).catalog,
-			(*decision).withdraw, (*decision).abandon, (*decision).detach, (*decision).serve, (*decision).namespace,
-			(*decision).operatorGroup, (*decision).catalogSource,
+			(*decision).checkOLM, (*decision).checkOtherNamespaces, (*decision).takeOver, (*decision).checkCatalog,
+			(*decision).withdraw, (*decision).abandon, (*decision).detach, (*decision).serveView,
+			(*decision).ensureNamespace,
+			(*decision).ensureOperatorGroup, (*decision).ensureCatalogSource,
 		},
-		passed: "OLM is connected to the catalog view.",
+		passedMessage: "OLM is connected to the catalog view.",
 	}, {
 		condition: v1alpha1.ConditionResolved,
-		checks: []func(*decision, Input) *finding{(*decision).subscription, (*decision).orphans, (*decision).deletedCSV,
-			(*decision).resolved, (*decision).blocked},
-		passed: "OLM resolved the Subscription to what was admitted.",
+		checks: []func(*decision, Input) *finding{(*decision).ensureSubscription, (*decision).checkOrphans,
+			(*decision).recoverDeletedCSV,
+			(*decision).awaitResolution, (*decision).checkBlocked},
+		passedMessage: "OLM resolved the Subscription to what was admitted.",
 	}, {
-		condition: v1alpha1.ConditionPlanApproved,
-		checks:    []func(*decision, Input) *finding{(*decision).backedUp, (*decision).planApproved},
-		passed:    "The InstallPlan held exactly what was admitted.",
+		condition:     v1alpha1.ConditionPlanApproved,
+		checks:        []func(*decision, Input) *finding{(*decision).awaitBackup, (*decision).approvePlan},
+		passedMessage: "The InstallPlan held exactly what was admitted.",
 	}, {
 		condition: v1alpha1.ConditionInstalled,
-		checks:    []func(*decision, Input) *finding{(*decision).installed},
+		checks:    []func(*decision, Input) *finding{(*decision).checkInstalled},
 	}}
 }
 
-func (d *decision) install(in Input) {
+// planInstallation plans the next actions for an install that is not being deleted, and reports its state. While the
+// catalog is being read, it runs no stage.
+func (d *decision) planInstallation(in Input) {
 	d.Report.Path = in.Offer.Path
-	d.Report.Deleted = in.deleted()
-	d.Report.Complete = in.runsTarget() && in.foreignImage() == ""
-	if in.hasNothing() {
+	d.Report.Deleted = in.listDeleted()
+	d.Report.Complete = in.isTargetRunning() && in.findForeignImage() == ""
+	if in.hasNothingToAdopt() {
 		d.Report.Complete = true
-		d.recheck(recheckSteady)
+		d.scheduleRecheck(recheckSteady)
 		return
 	}
-	// Where the Subscription is to be applied anyway, the record goes with it.
-	if sub, ok := in.Cluster.subscription(); ok && sub.InSync && sub.Outdated {
-		d.apply(KindSubscription, "")
+	// The record of the admission is outdated. A Subscription that is also out of sync is not applied here, because
+	// ensureSubscription applies the Subscription with the record.
+	if sub, ok := in.Cluster.findSubscription(); ok && sub.InSync && sub.Outdated {
+		d.planApply(KindSubscription, "")
 	}
-	var first *finding
+	var firstFinding *finding
 	if in.Offer.Pending != "" {
-		first = &finding{reason: v1alpha1.ReasonProgressing, message: in.Offer.Pending, recheck: recheckProblem}
+		firstFinding = &finding{reason: v1alpha1.ReasonProgressing, message: in.Offer.Pending, recheck: recheckProblem}
 	} else {
-		first = d.runStages(in)
+		firstFinding = d.runStages(in)
 	}
-	d.conclude(in, first)
+	d.reportProgress(in, firstFinding)
 }
 
-// runStages goes through the stages and returns the first finding. A stage that
-// fails stops those after it, except that an install that runs its target has
-// every stage checked.
+// runStages runs the stages in order, reports each of them, and returns the first finding; nil if all stages pass. At
+// the first stage that fails, it reports that the later stages wait. If the install already runs its target
+// (Report.Complete), it runs the later stages too, because a running operator does not depend on the earlier stages.
 func (d *decision) runStages(in Input) *finding {
-	var first *finding
-	for _, s := range in.stagesOf() {
-		f, message := d.check(in, s), s.passed
+	var firstFinding *finding
+	for _, s := range in.listStages() {
+		f, message := d.runChecks(in, s), s.passedMessage
 		if s.condition == v1alpha1.ConditionInstalled {
-			message = in.target() + " is Succeeded."
+			message = in.findTarget() + " is Succeeded."
 		}
 		if f == nil {
-			d.pass(s.condition, message)
+			d.passStage(s.condition, message)
 			continue
 		}
-		d.fail(s.condition, f.reason, f.message)
-		if first == nil {
-			first = f
+		d.failStage(s.condition, f.reason, f.message)
+		if firstFinding == nil {
+			firstFinding = f
 		}
 		if !d.Report.Complete {
-			d.failAfter(s.condition)
+			d.failLaterStages(s.condition)
 			break
 		}
 	}
-	return first
+	return firstFinding
 }
 
-// check runs a stage's checks and returns the first finding.
-func (d *decision) check(in Input, s stage) *finding {
+// runChecks runs a stage's checks and returns the first finding.
+func (d *decision) runChecks(in Input, s stage) *finding {
 	for _, c := range s.checks {
 		if f := c(d, in); f != nil {
 			return f
@@ -156,29 +165,31 @@ func (d *decision) check(in Input, s stage) *finding {
 	return nil
 }
 
-// conclude reports what keeps the install from being ready.
-func (d *decision) conclude(in Input, f *finding) {
-	d.compare(in)
+// reportProgress reports drift, why the install is not Complete and why a Complete install is not healthy, and
+// schedules the next reconcile. f is the first finding of the stages; nil if all stages passed.
+func (d *decision) reportProgress(in Input, f *finding) {
+	d.reportDrift(in)
 	if !d.Report.Complete && f == nil {
-		f = in.unfinished()
+		f = in.explainUnfinished()
 	}
 	if f != nil {
-		d.Report.Progress = d.describe(f)
-		d.recheck(f.recheck)
+		d.Report.Progress = d.describeFinding(f)
+		d.scheduleRecheck(f.recheck)
 	}
 	if !d.Report.Complete {
 		return
 	}
-	if f := in.unhealthy(); f != nil {
-		d.Report.Health = d.describe(f)
-		d.recheck(f.recheck)
+	if f := in.explainUnhealthy(); f != nil {
+		d.Report.Health = d.describeFinding(f)
+		d.scheduleRecheck(f.recheck)
 	}
-	d.recheck(recheckSteady)
+	d.scheduleRecheck(recheckSteady)
 }
 
-// describe reports a finding. What the agent puts back asks for no person meanwhile.
-func (d *decision) describe(f *finding) *engines.Finding {
-	report := f.report()
+// describeFinding converts a finding for the report. A finding that the agent is about to correct is not a problem,
+// because no person needs to act.
+func (d *decision) describeFinding(f *finding) *engines.Finding {
+	report := f.toFinding()
 	if (f.reason == v1alpha1.ReasonScaledToZero || f.reason == v1alpha1.ReasonDrifted) && d.Report.IsCorrecting() {
 		report.Problem = false
 		report.Message += " The agent is restoring what the bundle asks for."
@@ -186,35 +197,36 @@ func (d *decision) describe(f *finding) *engines.Finding {
 	return report
 }
 
-// runsTarget tells whether the admitted bundle is Succeeded, under a
-// Subscription and with Deployments that have the admitted settings. It does
-// not depend on the catalog.
-func (in Input) runsTarget() bool {
+// isTargetRunning reports whether the admitted bundle is Succeeded, and its Subscription and Deployments have the
+// admitted settings. It reports false while the CSV is being deleted, or while an upgrade of it is being withdrawn. The
+// result does not depend on whether the catalog can be read.
+func (in Input) isTargetRunning() bool {
 	csv, ok := in.Cluster.Installed()
-	sub, _ := in.Cluster.subscription()
-	return ok && csv.Name == in.target() && !csv.Deleting && !in.isLeaving(csv) &&
+	sub, _ := in.Cluster.findSubscription()
+	return ok && csv.Name == in.findTarget() && !csv.Deleting && !in.isUpgradeWithdrawn(csv) &&
 		csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded) && sub.InSync && areConfigured(in.Cluster.Deployments)
 }
 
-// unfinished explains an install whose stages all passed and that does not run
-// its target yet.
-func (in Input) unfinished() *finding {
-	if field := in.foreignImage(); field != "" {
+// explainUnfinished returns why an install does not run its target yet although all its stages passed.
+func (in Input) explainUnfinished() *finding {
+	if field := in.findForeignImage(); field != "" {
 		return &finding{stalled: true, reason: v1alpha1.ReasonDrifted, recheck: recheckProblem, message: fmt.Sprintf(
 			"%s was changed to run another image (%s), so this is not the admitted release. Set the image back, or "+
-				"change the bundle.", in.target(), field)}
+				"change the bundle.", in.findTarget(), field)}
 	}
 	if !areConfigured(in.Cluster.Deployments) {
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckProblem,
 			message: "Waiting for OLM to apply spec.config of the Subscription to the operator's Deployments."}
 	}
 	return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
-		message: in.target() + " is being installed."}
+		message: in.findTarget() + " is being installed."}
 }
 
-// foreignImage is the field of the installed CSV that names another image than the bundle; empty where none
-// does. OLM makes the Deployments from it.
-func (in Input) foreignImage() string {
+// findForeignImage returns the path of a field of the installed CSV that names another image than the bundle; empty
+// if there is no such field, or if the CSV was not compared with the bundle. OLM makes the Deployments from the CSV, so
+// such a CSV does not run the admitted release. A release that only adopts an operator accepts any image: the result is
+// empty.
+func (in Input) findForeignImage() string {
 	if !in.Cluster.Compared || in.isAsInstalled() {
 		return ""
 	}
@@ -226,6 +238,7 @@ func (in Input) foreignImage() string {
 	return ""
 }
 
+// areConfigured reports whether all Deployments have the configuration of the install settings.
 func areConfigured(deployments []Deployment) bool {
 	for _, deployment := range deployments {
 		if !deployment.Configured {
@@ -235,16 +248,17 @@ func areConfigured(deployments []Deployment) bool {
 	return true
 }
 
-// unhealthy says what the installed CSV has lost, or which of its Deployments lacks pods; nil where
-// nothing is wrong.
-func (in Input) unhealthy() *finding {
-	if f := in.lost(); f != nil {
+// explainUnhealthy returns what the installed CSV has lost, or which of its Deployments is scaled to zero, lacks pods
+// or does not exist; nil if the install is healthy.
+func (in Input) explainUnhealthy() *finding {
+	if f := in.explainLost(); f != nil {
 		return f
 	}
 	namespace := in.Install.Spec.Admission.Release.TargetNamespace()
 	for _, d := range in.Cluster.Deployments {
-		if expected := in.expectedReplicas(d.Name); d.Replicas == 0 && expected > 0 &&
-			(!in.isAsInstalled() || !in.accepts(adoption.ScaledToZero)) {
+		expected := in.countExpectedReplicas(d.Name)
+		isZeroAccepted := in.isAsInstalled() && in.isAccepted(adoption.ScaledToZero)
+		if d.Replicas == 0 && expected > 0 && !isZeroAccepted {
 			return &finding{stalled: true, reason: v1alpha1.ReasonScaledToZero, recheck: recheckProblem,
 				message: fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas, and the bundle asks for %d, so the "+
 					"operator does not run. Scale it up; if it was scaled down in the ClusterServiceVersion, "+
@@ -254,10 +268,10 @@ func (in Input) unhealthy() *finding {
 		if d.Unavailable > 0 {
 			return &finding{reason: v1alpha1.ReasonPodsUnavailable, recheck: recheckProblem, message: fmt.Sprintf(
 				"%d of %d replicas of Deployment %s/%s are not available%s.", d.Unavailable, d.Replicas,
-				namespace, d.Name, d.why())}
+				namespace, d.Name, d.formatFirstProblem())}
 		}
 	}
-	if !in.isExpected() {
+	if !in.hasExpected() {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Offer.Expected.Replicas)) {
@@ -269,25 +283,27 @@ func (in Input) unhealthy() *finding {
 	return nil
 }
 
-// why is the first problem of a Deployment's pods, to follow a clause.
-func (d Deployment) why() string {
+// formatFirstProblem returns the first problem of a Deployment's pods with a leading ": "; empty if there is
+// no problem.
+func (d Deployment) formatFirstProblem() string {
 	if len(d.Problems) == 0 {
 		return ""
 	}
-	return ": " + workload.Text(d.Problems[0])
+	return ": " + workload.FormatProblem(d.Problems[0])
 }
 
-// expectedReplicas are those that the bundle asks for: one where that is not
-// known.
-func (in Input) expectedReplicas(deployment string) int32 {
-	if !in.isExpected() {
+// countExpectedReplicas returns how many replicas the bundle sets for a Deployment; 1 if the content of the bundle is
+// not known.
+func (in Input) countExpectedReplicas(deployment string) int32 {
+	if !in.hasExpected() {
 		return 1
 	}
 	return in.Offer.Expected.Replicas[deployment]
 }
 
-// isExpected tells whether it is known what the installed bundle sets.
-func (in Input) isExpected() bool {
+// hasExpected reports whether the offer has the settings of the installed bundle. During an upgrade, the offer has the
+// settings of the next bundle.
+func (in Input) hasExpected() bool {
 	csv, ok := in.Cluster.Installed()
 	return ok && in.Offer.Expected != nil && in.Offer.Expected.Bundle == csv.Name
 }

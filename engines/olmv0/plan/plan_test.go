@@ -13,10 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
-	"github.com/bellwether-dev/bellwether/apis/own"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines"
-	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -26,8 +24,7 @@ const (
 	v2 = "echo.v1.1.0"
 )
 
-// fresh is an install that was admitted to v1 on a cluster that has nothing
-// but OLM.
+// fresh is an install that was admitted to v1 on a cluster that has only OLM.
 func fresh() Input {
 	release := v1alpha1.Release{Package: "echo", Channel: "stable", Version: "1.0.0", Bundle: v1}
 	return Input{
@@ -55,7 +52,7 @@ func served() Input {
 	in.Cluster.Namespace = Namespace{Exists: true, Managed: true, InSync: true}
 	in.Cluster.OperatorGroups = []OperatorGroup{{Name: "bellwether", Managed: true, InSync: true}}
 	in.Cluster.CatalogSource = &CatalogSource{Name: "bellwether-echo", Managed: true, InSync: true, State: "READY"}
-	in.Cluster.Subscriptions = []Subscription{{Name: "echo", Package: "echo", Ours: true, InSync: true}}
+	in.Cluster.Subscriptions = []Subscription{{Name: "echo", Package: "echo", IsOwn: true, InSync: true}}
 	return in
 }
 
@@ -74,7 +71,7 @@ func running(phase string) Input {
 	in.Cluster.InstallPlans[0].Approved = true
 	in.Cluster.Subscriptions[0].InstalledCSV = v1
 	in.Cluster.CSVs = []CSV{{Name: v1, Version: "1.0.0", Phase: phase, Created: now.Add(-time.Minute),
-		Since: now.Add(-10 * time.Second), Ours: true}}
+		Since: now.Add(-10 * time.Second), IsOfPackage: true}}
 	in.Cluster.Deployments = []Deployment{{Name: "echo", Configured: true, Replicas: 1}}
 	in.Offer.Path, in.Offer.Next = nil, ""
 	return in
@@ -89,15 +86,15 @@ func upgrading() Input {
 	return in
 }
 
-// heldUp is an upgrade that waits for what it replaces: OLM began to install that again, and it has missed a definition
-// for this long.
+// heldUp is an upgrade that waits for the CSV that it replaces: OLM began to install that CSV again, and it has
+// missed a definition for this long.
 func heldUp(since time.Duration) Input {
 	in := upgrading()
 	in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = v2, v2
 	before := &in.Cluster.CSVs[0]
 	before.Phase, before.Reason, before.Since = "Pending", "RequirementsNotMet", now.Add(-since)
 	before.Missing = []string{"things.example.com"}
-	in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v2, Replaces: v1, Phase: "Pending", Ours: true,
+	in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v2, Replaces: v1, Phase: "Pending", IsOfPackage: true,
 		Created: now.Add(-since), Since: now.Add(-since)})
 	return in
 }
@@ -119,8 +116,7 @@ func with(in Input, change func(*Input)) Input {
 	return in
 }
 
-// want is what a case expects; the Ready condition's reason stands for the
-// verdict.
+// want is what a case expects. The reason of the Ready condition is the verdict.
 type want struct {
 	Actions []Action
 	Reason  string
@@ -141,7 +137,7 @@ func got(p engines.Plan[Action], status v1alpha1.OperatorInstallStatus) want {
 		Reason:  conditions.Get(status.Conditions, v1alpha1.ConditionReady).Reason,
 		Stalled: conditions.IsTrue(status.Conditions, v1alpha1.ConditionStalled),
 	}
-	for _, s := range stages() {
+	for _, s := range listAllStages() {
 		if c := conditions.Get(status.Conditions, s.condition); c.Status == metav1.ConditionFalse && w.Failing == "" {
 			w.Failing = s.condition
 		}
@@ -270,7 +266,7 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
 		"installed elsewhere for all namespaces (fact 14)": {
-			with(fresh(), func(in *Input) { in.Cluster.Elsewhere = []string{"other/" + v1} }),
+			with(fresh(), func(in *Input) { in.Cluster.OtherNamespaces = []string{"other/" + v1} }),
 			want{Reason: v1alpha1.ReasonInstalledElsewhere, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"OLM is not connected yet": {
@@ -307,12 +303,12 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonSubscriptionConflict, Stalled: true, Failing: v1alpha1.ConditionResolved},
 		},
 		"a foreign Subscription with the package's name": {
-			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].Ours = false }),
+			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].IsOwn = false }),
 			want{Reason: v1alpha1.ReasonSubscriptionConflict, Stalled: true, Failing: v1alpha1.ConditionResolved},
 		},
 		"a foreign Subscription with the package's name, for another package": {
 			with(served(), func(in *Input) {
-				in.Cluster.Subscriptions[0].Ours, in.Cluster.Subscriptions[0].Package = false, "other"
+				in.Cluster.Subscriptions[0].IsOwn, in.Cluster.Subscriptions[0].Package = false, "other"
 			}),
 			want{Reason: v1alpha1.ReasonSubscriptionConflict, Stalled: true, Failing: v1alpha1.ConditionResolved},
 		},
@@ -530,20 +526,20 @@ func TestNext(t *testing.T) {
 		},
 		"a plan that differs from the view is deleted": {
 			with(planned("RequiresApproval", v1), func(in *Input) {
-				in.Cluster.InstallPlans[0].Differs = "it differs"
+				in.Cluster.InstallPlans[0].Difference = "it differs"
 			}),
 			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"a plan that OLM makes again though it differs is neither approved nor deleted": {
 			with(planned("RequiresApproval", v1), func(in *Input) {
-				in.Cluster.InstallPlans[0].Differs, in.Cluster.InstallPlans[0].Repeats = "it differs", true
+				in.Cluster.InstallPlans[0].Difference, in.Cluster.InstallPlans[0].IsRepeated = "it differs", true
 			}),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"after a while it is deleted again": {
 			with(planned("RequiresApproval", v1), func(in *Input) {
-				in.Cluster.InstallPlans[0].Differs, in.Cluster.InstallPlans[0].Repeats = "it differs", true
+				in.Cluster.InstallPlans[0].Difference, in.Cluster.InstallPlans[0].IsRepeated = "it differs", true
 				in.Cluster.InstallPlans[0].Created = now.Add(-replanAfter)
 			}),
 			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonUnadmittedPlan,
@@ -552,14 +548,14 @@ func TestNext(t *testing.T) {
 		"a plan that failed on the way, differs, and has its CSV there is kept": {
 			with(running("Pending"), func(in *Input) {
 				in.Offer.Next = v1
-				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Differs = "Failed", "it differs"
+				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Difference = "Failed", "it differs"
 				in.Cluster.InstallPlans[0].Failure = "at the CustomResourceDefinition things"
 			}),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a plan that differs and needs what is there is deleted": {
 			with(planned("RequiresApproval", v1), func(in *Input) {
-				in.Cluster.InstallPlans[0].Differs = "it differs"
+				in.Cluster.InstallPlans[0].Difference = "it differs"
 				in.Cluster.InstallPlans[0].CSVs = append(in.Cluster.InstallPlans[0].CSVs, "lib.v1")
 				in.Offer.Admitted = append(in.Offer.Admitted, "lib.v1")
 				in.Cluster.InstallPlans[0].Subscribes = []string{"lib.v1"}
@@ -574,7 +570,7 @@ func TestNext(t *testing.T) {
 			with(planned("RequiresApproval", v2), func(in *Input) {
 				*in = with(upgrading(), func(in *Input) { in.Install.Spec.Backup = &v1alpha1.BackupPolicy{} })
 				in.Cluster.InstallPlans = append(in.Cluster.InstallPlans, InstallPlan{Name: "install-2", Compared: true,
-					Phase: "RequiresApproval", CSVs: []string{v2}, Created: now, Differs: "it differs"})
+					Phase: "RequiresApproval", CSVs: []string{v2}, Created: now, Difference: "it differs"})
 			}),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
 		},
@@ -584,14 +580,14 @@ func TestNext(t *testing.T) {
 		},
 		"a new plan that differs from the view waits: the view may be the newer one": {
 			with(planned("RequiresApproval", v1), func(in *Input) {
-				in.Cluster.InstallPlans[0].Differs = "it differs"
+				in.Cluster.InstallPlans[0].Difference = "it differs"
 				in.Cluster.InstallPlans[0].Created = now.Add(-time.Second)
 			}),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a plan that failed half way and differs from the view is not tried again": {
 			with(running("Pending"), func(in *Input) {
-				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Differs = "Failed", "it differs"
+				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].Difference = "Failed", "it differs"
 			}),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
@@ -736,14 +732,14 @@ func TestNext(t *testing.T) {
 		"a definition was deleted": {
 			with(running("Succeeded"), func(in *Input) {
 				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
-				in.Cluster.Undefined = []string{"things.example.com"}
+				in.Cluster.MissingDefinitions = []string{"things.example.com"}
 			}),
 			want{Reason: v1alpha1.ReasonObjectsLost, Stalled: true, Failing: v1alpha1.ConditionInstalled},
 		},
 		"a definition was deleted while the catalog cannot be read": {
 			with(running("Succeeded"), func(in *Input) {
 				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
-				in.Cluster.Undefined = []string{"things.example.com"}
+				in.Cluster.MissingDefinitions = []string{"things.example.com"}
 				in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonCatalogUnreachable}}
 			}),
 			want{Reason: v1alpha1.ReasonObjectsLost, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
@@ -751,12 +747,13 @@ func TestNext(t *testing.T) {
 		"a Service was deleted": {
 			with(running("Succeeded"), func(in *Input) {
 				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
-				in.Cluster.Unserved = []string{"echo"}
+				in.Cluster.MissingServices = []string{"echo"}
 			}),
 			want{Reason: v1alpha1.ReasonObjectsLost, Stalled: true, Failing: v1alpha1.ConditionInstalled},
 		},
 		"a definition is not there yet": {
-			with(running("Installing"), func(in *Input) { in.Cluster.Undefined = []string{"things.example.com"} }),
+			with(running("Installing"),
+				func(in *Input) { in.Cluster.MissingDefinitions = []string{"things.example.com"} }),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
 		},
 		"its account was deleted just now": {
@@ -819,13 +816,13 @@ func TestNext(t *testing.T) {
 		"scaled to zero, as the bundle asks": {
 			with(running("Succeeded"), func(in *Input) {
 				in.Cluster.Deployments[0].Replicas = 0
-				in.Offer.Expected = &drift.Expected{Bundle: v1, Replicas: map[string]int32{"echo": 0}}
+				in.Offer.Expected = &ExpectedFields{Bundle: v1, Replicas: map[string]int32{"echo": 0}}
 			}),
 			want{Reason: v1alpha1.ReasonSucceeded},
 		},
 		"a Deployment is missing": {
 			with(running("Succeeded"), func(in *Input) {
-				in.Offer.Expected = &drift.Expected{Bundle: v1, Replicas: map[string]int32{"echo": 1, "webhook": 1}}
+				in.Offer.Expected = &ExpectedFields{Bundle: v1, Replicas: map[string]int32{"echo": 1, "webhook": 1}}
 			}),
 			want{Reason: v1alpha1.ReasonPodsUnavailable},
 		},
@@ -1073,7 +1070,7 @@ func TestRemove(t *testing.T) {
 		"OLM is gone": {going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster = Cluster{} }), stop, ""},
 		"the agent does not uninstall itself": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) {
-				in.Install.Spec.Admission.Release.Package = own.AgentPackage
+				in.Install.Spec.Admission.Release.Package = v1alpha1.AgentPackage
 			}),
 			stop, "",
 		},
@@ -1107,7 +1104,7 @@ func TestDriftOfReleaseThatSucceeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := running(test.phase)
 			in.Install.Status.SucceededHash = test.succeeded
-			in.Cluster.Compared, in.Cluster.Drifted = true, []drift.Field{{Kind: KindCSV, Name: v1,
+			in.Cluster.Compared, in.Cluster.Drifted = true, []DriftField{{Kind: KindCSV, Name: v1,
 				Path: "spec.install"}}
 			_, status := decide(in)
 			drifted := conditions.Get(status.Conditions, v1alpha1.ConditionDrifted)
@@ -1118,31 +1115,32 @@ func TestDriftOfReleaseThatSucceeded(t *testing.T) {
 	}
 }
 
-// TestAForeignImageIsNoSuccess: somebody changes the image in the ClusterServiceVersion while a release is installed.
+// TestAForeignImageIsNoSuccess has an image that was changed in the ClusterServiceVersion while a release
+// is installed.
 func TestAForeignImageIsNoSuccess(t *testing.T) {
 	for name, test := range map[string]struct {
-		field     drift.Field
+		field     DriftField
 		policy    v1alpha1.DriftPolicy
 		succeeded bool
 		want      want
 	}{
-		"in the ClusterServiceVersion": {drift.Field{Kind: KindCSV, Name: v1,
+		"in the ClusterServiceVersion": {DriftField{Kind: KindCSV, Name: v1,
 			Path: "spec.install.spec.deployments[echo].spec.template.spec.containers[manager].image"}, "", false,
 			want{Reason: v1alpha1.ReasonDrifted, Stalled: true}},
-		"and the agent puts it back": {drift.Field{Kind: KindCSV, Name: v1,
+		"and the agent puts it back": {DriftField{Kind: KindCSV, Name: v1,
 			Path: "spec.install.spec.deployments[echo].spec.template.spec.containers[manager].image"},
 			v1alpha1.DriftCorrect, false,
 			want{Actions: []Action{act(Correct, KindCSV, v1)}, Reason: v1alpha1.ReasonDrifted}},
-		"another field": {drift.Field{Kind: KindCSV, Name: v1,
+		"another field": {DriftField{Kind: KindCSV, Name: v1,
 			Path: "spec.install.spec.deployments[echo].spec.replicas"},
 			"", true, want{Reason: v1alpha1.ReasonSucceeded}},
-		"a webhook of the cluster changes the Deployment": {drift.Field{Kind: KindDeployment, Name: "echo",
+		"a webhook of the cluster changes the Deployment": {DriftField{Kind: KindDeployment, Name: "echo",
 			Path: "spec.template.spec.containers[manager].image"}, "", true, want{Reason: v1alpha1.ReasonSucceeded}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := running("Succeeded")
 			in.Install.Spec.Drift = test.policy
-			in.Cluster.Compared, in.Cluster.Drifted = true, []drift.Field{test.field}
+			in.Cluster.Compared, in.Cluster.Drifted = true, []DriftField{test.field}
 			p, status := decide(in)
 			if diff := cmp.Diff(test.want, got(p, status)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
@@ -1183,7 +1181,7 @@ func TestReportedProblems(t *testing.T) {
 	}
 }
 
-// viewUnreachable is what both ends say when OLM cannot connect to the view.
+// viewUnreachable sets the states of both ends when OLM cannot connect to the view.
 func viewUnreachable(in *Input) {
 	in.View.Address = "views.example.com:50100"
 	in.View.Idle = viewGrace + time.Second
@@ -1191,8 +1189,8 @@ func viewUnreachable(in *Input) {
 	source.Address, source.State, source.StateAt = in.View.Address, "TRANSIENT_FAILURE", now.Add(-time.Minute)
 }
 
-// TestUnreachableViewFromItsFirstSecond has OLM fail in the second in which the view was made, which it tells without
-// its fraction, and not again. What it said in the second before was about an earlier view.
+// TestUnreachableViewFromItsFirstSecond has OLM fail only in the second in which the view was created, which OLM
+// records without its fraction. A state from the second before is about an earlier view.
 func TestUnreachableViewFromItsFirstSecond(t *testing.T) {
 	for name, c := range map[string]struct {
 		failed time.Duration // after the second in which the view was made began
@@ -1215,7 +1213,7 @@ func TestUnreachableViewFromItsFirstSecond(t *testing.T) {
 	}
 }
 
-// TestUnreachableViewOfARunningOperator: it stays ready, and says so.
+// TestUnreachableViewOfARunningOperator checks that the operator stays Ready and that the message reports the view.
 func TestUnreachableViewOfARunningOperator(t *testing.T) {
 	in := running("Succeeded")
 	viewUnreachable(&in)
@@ -1231,7 +1229,7 @@ func TestManyLostDefinitions(t *testing.T) {
 	in := running("Succeeded")
 	in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
 	for i := range 30 {
-		in.Cluster.Undefined = append(in.Cluster.Undefined,
+		in.Cluster.MissingDefinitions = append(in.Cluster.MissingDefinitions,
 			fmt.Sprintf("configurations%02d.networking.internal.knative.example.com", i))
 	}
 	_, status := decide(in)

@@ -15,13 +15,15 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-func (d *decision) subscription(in Input) *finding {
-	if f := in.foreignSubscription(); f != nil {
+// ensureSubscription applies the Subscription if it is missing or out of sync, and returns a finding until it exists.
+// If another owner has a Subscription for the same package or name, it only reports that Subscription.
+func (d *decision) ensureSubscription(in Input) *finding {
+	if f := in.checkForeignSubscriptions(); f != nil {
 		return f
 	}
-	sub, ok := in.Cluster.subscription()
+	sub, ok := in.Cluster.findSubscription()
 	if !ok || !sub.InSync {
-		d.apply(KindSubscription, "")
+		d.planApply(KindSubscription, "")
 	}
 	if !ok {
 		return &finding{reason: v1alpha1.ReasonProgressing, message: "The Subscription is being created.",
@@ -30,14 +32,15 @@ func (d *decision) subscription(in Input) *finding {
 	return nil
 }
 
-// foreignSubscription refuses to go on beside a Subscription of somebody else, and to write over one.
-func (in Input) foreignSubscription() *finding {
+// checkForeignSubscriptions returns a finding if another owner has a Subscription for the same package, or a
+// Subscription that the agent would overwrite.
+func (in Input) checkForeignSubscriptions() *finding {
 	release := in.Install.Spec.Admission.Release
-	_, hasOwn := in.Cluster.subscription()
+	_, hasOwn := in.Cluster.findSubscription()
 	for _, s := range in.Cluster.Subscriptions {
 		message := fmt.Sprintf("Subscription %s/%s", release.TargetNamespace(), s.Name)
 		switch {
-		case s.Ours:
+		case s.IsOwn:
 			continue
 		case s.Package == release.Package && hasOwn:
 			message += " subscribes to the same package as the one that Bellwether manages. Delete it: what is " +
@@ -58,21 +61,22 @@ func (in Input) foreignSubscription() *finding {
 	return nil
 }
 
-// orphans reports CSVs that no Subscription refers to: they block resolution
-// (olm.md, fact 12). Those of a replacement under way are none.
-func (d *decision) orphans(in Input) *finding {
-	referred := map[string]bool{}
+// checkOrphans adopts or reports the first CSV that no Subscription refers to, because such a CSV blocks resolution
+// (olm.md, fact 12). The CSVs of a running upgrade are not orphans: OLM has not yet written them into the Subscription.
+func (d *decision) checkOrphans(in Input) *finding {
+	isReferenced := map[string]bool{}
 	for _, s := range in.Cluster.Subscriptions {
-		referred[s.InstalledCSV], referred[s.CurrentCSV] = true, true
+		isReferenced[s.InstalledCSV], isReferenced[s.CurrentCSV] = true, true
 	}
 	for _, csv := range in.Cluster.CSVs {
-		replaced := csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing) || in.isReplaced(csv.Name)
-		adoptable := in.isAdoptable(csv)
-		if referred[csv.Name] || csv.isEnding() || replaced || in.isPlanned(csv.Name) && !adoptable {
+		isReplacing := csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing) || in.isReplaced(csv.Name)
+		isAdoptable := in.isAdoptable(csv)
+		isBeingInstalled := in.isPlanned(csv.Name) && !isAdoptable
+		if isReferenced[csv.Name] || csv.isEnding() || isReplacing || isBeingInstalled {
 			continue
 		}
-		if adoptable {
-			d.adopt(in, csv.Name)
+		if isAdoptable {
+			d.planAdoption(in, csv.Name)
 			return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
 				message: csv.Name + " is installed already; the new Subscription adopts it."}
 		}
@@ -84,30 +88,31 @@ func (d *decision) orphans(in Input) *finding {
 	return nil
 }
 
-func (d *decision) adopt(in Input, csv string) {
-	sub, _ := in.Cluster.subscription()
+// planAdoption plans to set a CSV as the installed CSV of the Subscription.
+func (d *decision) planAdoption(in Input, csv string) {
+	sub, _ := in.Cluster.findSubscription()
 	d.Actions = append(d.Actions, Action{Verb: Adopt, Kind: KindSubscription, Name: sub.Name, Object: sub.Object,
 		Value: csv})
 }
 
-// isAdoptable tells whether a CSV without a Subscription is this operator as it
-// was installed before, by Bellwether or by others: the Subscription can adopt it,
-// which OLM does not do by itself. One that OLM has just installed is left to OLM,
-// as long as that does not say that it cannot resolve.
+// isAdoptable reports whether the Subscription can adopt a CSV that has no Subscription: the CSV is a version of the
+// package and Succeeded, and the Subscription has no other installed CSV. OLM does not adopt such a CSV by itself. A
+// CSV that an InstallPlan has just installed is not adoptable, unless OLM reports that it cannot resolve.
 func (in Input) isAdoptable(csv CSV) bool {
-	sub, ok := in.Cluster.subscription()
-	_, ours := in.Offer.Versions[csv.Name]
-	return ok && ours && !in.hasCSV(sub.InstalledCSV) && csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded) &&
+	sub, ok := in.Cluster.findSubscription()
+	_, isOfPackage := in.Offer.Versions[csv.Name]
+	return ok && isOfPackage && !in.hasCSV(sub.InstalledCSV) &&
+		csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded) &&
 		(!in.isPlanned(csv.Name) || sub.ResolutionFailed != "")
 }
 
-// isReplaced tells whether a CSV that is there replaces the named one.
+// isReplaced reports whether another CSV on the cluster replaces the named CSV.
 func (in Input) isReplaced(name string) bool {
 	return slices.ContainsFunc(in.Cluster.CSVs, func(c CSV) bool { return c.Replaces == name })
 }
 
-// isPlanned tells whether an InstallPlan that has not failed brought the CSV: the
-// Subscription's status lags behind it.
+// isPlanned reports whether an approved InstallPlan that has not failed contains the CSV. The Subscription's status
+// may name the CSV later than the plan.
 func (in Input) isPlanned(name string) bool {
 	return slices.ContainsFunc(in.Cluster.InstallPlans, func(p InstallPlan) bool {
 		return p.Approved && p.Phase != string(operatorsv1alpha1.InstallPlanPhaseFailed) &&
@@ -115,20 +120,22 @@ func (in Input) isPlanned(name string) bool {
 	})
 }
 
-// deletedCSV recovers from the deletion of the installed CSV: OLM does not
-// install it again for the same Subscription. A CSV that was replaced is not
-// meant: the Subscription names it until OLM names its successor.
-func (d *decision) deletedCSV(in Input) *finding {
-	sub, ok := in.Cluster.subscription()
+// recoverDeletedCSV makes OLM install a deleted CSV again. OLM does not install it again for the same Subscription, so
+// the Subscription is deleted, and the next pass creates it. If the CSV was deleted during an upgrade and its
+// predecessor still exists, the Subscription adopts the predecessor instead, and OLM repeats the upgrade. A CSV that
+// was replaced is ignored: the Subscription names it until OLM names its successor.
+func (d *decision) recoverDeletedCSV(in Input) *finding {
+	sub, ok := in.Cluster.findSubscription()
 	if !ok || sub.InstalledCSV == "" || sub.CurrentCSV != sub.InstalledCSV {
+		return nil // nothing was installed, or OLM is installing another CSV
+	}
+	if _, exists := in.Cluster.findCSV(sub.InstalledCSV); exists || in.isReplaced(sub.InstalledCSV) ||
+		in.findPendingPlan() != nil {
 		return nil
 	}
-	if _, there := in.Cluster.csv(sub.InstalledCSV); there || in.isReplaced(sub.InstalledCSV) || in.pending() != nil {
-		return nil
-	}
-	if csv, ok := in.withoutSuccessor(); ok {
+	if csv, ok := in.findCSVWithoutSuccessor(); ok {
 		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
-		d.adopt(in, csv.Name)
+		d.planAdoption(in, csv.Name)
 	} else {
 		d.add(Delete, KindSubscription, sub.Name, sub.Object)
 	}
@@ -137,24 +144,23 @@ func (d *decision) deletedCSV(in Input) *finding {
 			sub.InstalledCSV)}
 }
 
-// withoutSuccessor returns the CSV that a deleted one was about to replace. OLM
-// leaves it in phase Replacing, and one of OLM's operators crashes repeatedly
-// until that ends.
-func (in Input) withoutSuccessor() (CSV, bool) {
+// findCSVWithoutSuccessor returns the CSV in phase Replacing whose successor was deleted. OLM does not change its
+// phase, and one of OLM's operators crashes repeatedly until the phase changes.
+func (in Input) findCSVWithoutSuccessor() (CSV, bool) {
 	for _, csv := range in.Cluster.CSVs {
-		_, ours := in.Offer.Versions[csv.Name]
+		_, isOfPackage := in.Offer.Versions[csv.Name]
 		replacing := csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing)
-		if ours && !csv.Deleting && replacing && !in.isReplaced(csv.Name) {
+		if isOfPackage && !csv.Deleting && replacing && !in.isReplaced(csv.Name) {
 			return csv, true
 		}
 	}
 	return CSV{}, false
 }
 
-// abandon gives up an unfinished CSV of an earlier admission for the release of
-// this one; see Cluster.MayAdvance. It comes before the new view is served: OLM
-// resolves as soon as it is connected to that, and cannot resolve while the CSV is
-// not Failed.
+// abandon makes OLM fail the unfinished CSV of an earlier admission, so that this admission's release can replace it.
+// The offer has a next hop only if the unfinished CSV may be abandoned (Cluster.MayAdvance). abandon must run before
+// the new view is served: OLM resolves as soon as it is connected to the view, and resolution fails until the CSV is
+// Failed.
 func (d *decision) abandon(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
 	if !ok || in.Offer.Next == "" || in.Offer.Next == csv.Name {
@@ -163,15 +169,16 @@ func (d *decision) abandon(in Input) *finding {
 	switch operatorsv1alpha1.ClusterServiceVersionPhase(csv.Phase) {
 	case operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhaseReplacing,
 		operatorsv1alpha1.CSVPhaseDeleting:
-		return nil
+		return nil // OLM can replace the CSV, or is already removing it
 	}
 	d.add(Abandon, KindCSV, csv.Name, csv.Object)
 	return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
 		"The installation of %s did not finish; it is abandoned and replaced with %s.", csv.Name, in.Offer.Next)}
 }
 
-// pending returns the newest InstallPlan that is not Complete.
-func (in Input) pending() *InstallPlan {
+// findPendingPlan returns the newest InstallPlan that is not Complete, which may also have failed; nil if there is
+// none.
+func (in Input) findPendingPlan() *InstallPlan {
 	var newest *InstallPlan
 	for i, p := range in.Cluster.InstallPlans {
 		if p.Phase == string(operatorsv1alpha1.InstallPlanPhaseComplete) {
@@ -184,105 +191,115 @@ func (in Input) pending() *InstallPlan {
 	return newest
 }
 
-// resolved waits for an InstallPlan for the next hop, and deletes those that
-// OLM made for another one: OLM never supersedes them (olm.md, fact 5).
-func (d *decision) resolved(in Input) *finding {
-	var removed *finding
+// awaitResolution returns a finding until OLM has made an InstallPlan for the next hop. It deletes the plans that OLM
+// made for another version, because OLM never replaces them (olm.md, fact 5), and makes OLM resolve again if a
+// resolution failed or OLM waits for a plan that does not exist.
+func (d *decision) awaitResolution(in Input) *finding {
+	var removal *finding
 	for _, p := range in.Cluster.InstallPlans {
 		if in.isStale(p) {
 			d.add(Delete, KindInstallPlan, p.Name, p.Object)
-			removed = in.planRemoved(p)
+			removal = in.reportRemovedPlan(p)
 		}
 	}
 	switch {
-	case removed != nil:
-		return removed
-	case in.Offer.Next == "" || in.pending() != nil || in.hasCSV(in.Offer.Next):
+	case removal != nil:
+		return removal
+	case in.Offer.Next == "" || in.findPendingPlan() != nil || in.hasCSV(in.Offer.Next): // no plan is missing
 		d.resolveAgain(in)
 		return nil
 	}
-	f := d.unresolved(in)
-	sub, _ := in.Cluster.subscription()
-	retry := in.resolutionRetry(sub)
-	if in.awaitsNothing(sub) || sub.ResolutionFailed != "" && in.Now.Sub(sub.LastUpdated) >= retry {
-		d.reset(in, sub)
+	f := d.explainUnresolved(in)
+	sub, _ := in.Cluster.findSubscription()
+	retryAfter := in.computeResolutionRetry(sub)
+	isRetryDue := sub.ResolutionFailed != "" && in.Now.Sub(sub.LastUpdated) >= retryAfter
+	if in.awaitsMissingPlan(sub) || isRetryDue {
+		d.planReset(in, sub)
 	}
-	f.recheck = min(f.recheck, retry)
+	f.recheck = min(f.recheck, retryAfter)
 	return f
 }
 
-// planRemoved reports a plan that is deleted. One after another that differ in their content are a problem.
-func (in Input) planRemoved(p InstallPlan) *finding {
+// reportRemovedPlan returns the finding for a plan that is deleted. The finding is a problem if another plan already
+// differed from the same view.
+func (in Input) reportRemovedPlan(p InstallPlan) *finding {
 	f := &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
 		message: "An InstallPlan for another version was deleted; OLM resolves again."}
 	switch {
-	case p.Repeats:
-		f = in.planDiffers(p)
+	case p.IsRepeated:
+		f = in.reportDifferingPlan(p)
 		f.recheck = recheckSoon
-	case p.Differs != "":
+	case p.Difference != "":
 		f.message = fmt.Sprintf("InstallPlan %s was deleted: %s. OLM makes another one of what is served.", p.Name,
-			p.Differs)
+			p.Difference)
 	}
 	return f
 }
 
-// resolveAgain makes OLM resolve again where it could not, although the install
-// has all it needs: what was in the way, such as a Subscription of somebody else, is
-// gone. OLM does not do so by itself (olm.md, facts 22 and 23). Nor does it name the
-// CSV in a Subscription again, whose plan for another one was deleted.
+// resolveAgain makes OLM resolve again if the install runs its target, and either OLM failed to resolve or the
+// Subscription has lost its current CSV. The cause of a failure, such as a Subscription of another owner, may have
+// disappeared, and OLM does not try again by itself (olm.md, facts 22 and 23). OLM also does not set the current CSV
+// again after the deletion of a plan for another CSV. The agent writes the target as the installed CSV, and this change
+// makes OLM resolve.
 func (d *decision) resolveAgain(in Input) {
-	sub, _ := in.Cluster.subscription()
-	if sub.ResolutionFailed == "" && (sub.CurrentCSV != "" || in.pending() != nil) || !in.runsTarget() {
+	sub, _ := in.Cluster.findSubscription()
+	hasLostCSV := sub.CurrentCSV == "" && in.findPendingPlan() == nil
+	if sub.ResolutionFailed == "" && !hasLostCSV || !in.isTargetRunning() {
 		return
 	}
-	began := in.Now
+	// Without a time since which the condition is True, computeRetry returns the minimum.
+	since := in.Now
 	if c := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionResolved); c.Status == metav1.ConditionTrue {
-		began = c.LastTransitionTime.Time
+		since = c.LastTransitionTime.Time
 	}
-	retry := retryAfter(sub, began)
-	if in.Now.Sub(sub.LastUpdated) >= retry {
-		d.adopt(in, in.target())
+	retryAfter := computeRetry(sub, since)
+	if in.Now.Sub(sub.LastUpdated) >= retryAfter {
+		d.planAdoption(in, in.findTarget())
 	}
-	d.recheck(retry)
+	d.scheduleRecheck(retryAfter)
 }
 
-func (d *decision) reset(in Input, sub Subscription) {
+// planReset plans to remove OLM's plan from the status of the Subscription.
+func (d *decision) planReset(in Input, sub Subscription) {
 	current, _ := in.Cluster.Installed()
 	d.Actions = append(d.Actions, Action{Verb: Reset, Kind: KindSubscription, Name: sub.Name, Object: sub.Object,
 		Value: current.Name})
 }
 
-// resolutionRetry is how long after a failed resolution of the view OLM is made to
-// resolve again. OLM does not do so by itself, and may have resolved from what its
-// caches had at that time (olm.md, facts 22 and 23).
-func (in Input) resolutionRetry(sub Subscription) time.Duration {
+// computeResolutionRetry returns how long after a failed resolution the agent makes OLM resolve again. OLM does not
+// resolve again by itself, and may have resolved from outdated caches (olm.md, facts 22 and 23). A resolution can
+// succeed only after OLM is connected to the catalog, so the failure is counted from that time.
+func (in Input) computeResolutionRetry(sub Subscription) time.Duration {
 	served := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionCatalogServed)
-	return retryAfter(sub, served.LastTransitionTime.Time)
+	return computeRetry(sub, served.LastTransitionTime.Time)
 }
 
-// retryAfter is as long as OLM has been failing to resolve, within bounds.
-func retryAfter(sub Subscription, began time.Time) time.Duration {
-	return min(max(sub.LastUpdated.Sub(began), retryResolutionMin), retryResolutionMax)
+// computeRetry returns the delay between OLM's last update of a Subscription and the next retry: the time for which OLM
+// has failed to resolve, within limits. The delay about doubles with each retry. since is when resolution could first
+// succeed.
+func computeRetry(sub Subscription, since time.Time) time.Duration {
+	return min(max(sub.LastUpdated.Sub(since), retryResolutionMin), retryResolutionMax)
 }
 
-// awaitsNothing tells whether OLM waits for an InstallPlan that was deleted, or
-// considers the next hop planned although there is no plan. It goes on doing so
-// until its resync.
-func (in Input) awaitsNothing(sub Subscription) bool {
-	if sub.Awaits == "" {
+// awaitsMissingPlan reports whether OLM waits for an InstallPlan that was deleted, or treats the next hop as planned
+// although there is no plan. OLM stays in this state until its periodic resynchronization.
+func (in Input) awaitsMissingPlan(sub Subscription) bool {
+	if sub.Awaits == "" { // OLM waits for no plan, and does not resolve a CSV that it has already named
 		return sub.CurrentCSV == in.Offer.Next
 	}
-	return !in.exists(sub.Awaits)
+	return !in.hasPlan(sub.Awaits)
 }
 
-// exists tells whether an InstallPlan is there.
-func (in Input) exists(name string) bool {
+// hasPlan reports whether an InstallPlan exists.
+func (in Input) hasPlan(name string) bool {
 	return slices.ContainsFunc(in.Cluster.InstallPlans, func(p InstallPlan) bool { return p.Name == name })
 }
 
-// unresolved says why there is no InstallPlan for the next hop yet.
-func (d *decision) unresolved(in Input) *finding {
-	sub, _ := in.Cluster.subscription()
+// explainUnresolved returns why there is no InstallPlan for the next hop yet: OLM unpacks the bundle's image, or
+// failed to unpack it or to resolve. A failure is reported only after OLM has had time to resolve from the current
+// view.
+func (d *decision) explainUnresolved(in Input) *finding {
+	sub, _ := in.Cluster.findSubscription()
 	f := &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckProblem, message: "Waiting for OLM to resolve " +
 		in.Offer.Next + "."}
 	switch {
@@ -295,43 +312,43 @@ func (d *decision) unresolved(in Input) *finding {
 			"for an InstallPlan.",
 			in.Offer.Next, in.Install.Spec.Admission.Release.TargetNamespace())
 	case sub.ResolutionFailed != "" && in.isSettled():
-		f.stalled, f.reason, f.message = true, v1alpha1.ReasonResolutionFailed, d.resolutionMessage(in, sub)
+		f.stalled, f.reason, f.message = true, v1alpha1.ReasonResolutionFailed, d.formatResolutionMessage(in, sub)
 	}
 	return f
 }
 
-// isSettled tells whether OLM has had the time to resolve from the view that it
-// is connected to. Until then a failure may be about the view before.
+// isSettled reports whether OLM has had enough time to resolve from the current view. Until then, a failure may be
+// about the previous view.
 func (in Input) isSettled() bool {
 	served := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionCatalogServed)
 	return served.Status == metav1.ConditionTrue && in.Now.Sub(served.LastTransitionTime.Time) >= resolveGrace
 }
 
-// resolutionMessage keeps the message of a failure that is already reported:
-// OLM words the same failure differently each time (olm.md, fact 18).
-func (d *decision) resolutionMessage(in Input, sub Subscription) string {
-	before := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionResolved)
-	if before.Reason == v1alpha1.ReasonResolutionFailed && before.ObservedGeneration == in.Install.Generation {
-		return before.Message
+// formatResolutionMessage returns the message for a failed resolution. It keeps a message that is already reported,
+// because OLM's text for the same failure differs each time (olm.md, fact 18).
+func (d *decision) formatResolutionMessage(in Input, sub Subscription) string {
+	reported := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionResolved)
+	if reported.Reason == v1alpha1.ReasonResolutionFailed && reported.ObservedGeneration == in.Install.Generation {
+		return reported.Message
 	}
 	return fmt.Sprintf("OLM cannot resolve %s. See the condition ResolutionFailed of Subscription %s/%s. OLM "+
 		"reports: %s",
 		in.Offer.Next, in.Install.Spec.Admission.Release.TargetNamespace(), sub.Name, sub.ResolutionFailed)
 }
 
-// blocked stops before a version that is blocked. A version that OLM has begun to
-// install is finished.
-func (d *decision) blocked(in Input) *finding {
+// checkBlocked reports a blocked version. It does not report the version while OLM installs it, because that
+// installation continues.
+func (d *decision) checkBlocked(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
-	begun := ok && csv.Name == in.target() && !in.runsTarget()
-	if in.Offer.Blocked == "" || begun {
+	isBegun := ok && csv.Name == in.findTarget() && !in.isTargetRunning()
+	if in.Offer.Blocked == "" || isBegun {
 		return nil
 	}
-	return blocked(in)
+	return reportBlocked(in)
 }
 
-// hasCSV tells whether the bundle's CSV is there already.
+// hasCSV reports whether the CSV of the bundle exists.
 func (in Input) hasCSV(bundle string) bool {
-	_, ok := in.Cluster.csv(bundle)
+	_, ok := in.Cluster.findCSV(bundle)
 	return ok
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-func (d *decision) olm(in Input) *finding {
+// checkOLM reports a cluster without OLM.
+func (d *decision) checkOLM(in Input) *finding {
 	if in.Cluster.OLM {
 		return nil
 	}
@@ -20,23 +21,24 @@ func (d *decision) olm(in Input) *finding {
 			"on it."}
 }
 
-// otherNamespaces reports an operator that already runs for all namespaces. It is
-// left alone (olm.md, fact 14).
-func (d *decision) otherNamespaces(in Input) *finding {
-	if len(in.Cluster.Elsewhere) == 0 {
+// checkOtherNamespaces reports an operator that already runs for all namespaces from another namespace. The agent
+// does not change it (olm.md, fact 14).
+func (d *decision) checkOtherNamespaces(in Input) *finding {
+	if len(in.Cluster.OtherNamespaces) == 0 {
 		return nil
 	}
-	if _, here := in.Cluster.Installed(); here {
+	if _, isInstalled := in.Cluster.Installed(); isInstalled {
 		return nil
 	}
 	return &finding{stalled: true, reason: v1alpha1.ReasonInstalledElsewhere, recheck: recheckProblem,
 		message: fmt.Sprintf(
 			"The operator already runs for all namespaces, installed by %s. Set spec.install.namespace to that "+
 				"namespace to manage it there, or remove it there.",
-			strings.Join(in.Cluster.Elsewhere, ", "))}
+			strings.Join(in.Cluster.OtherNamespaces, ", "))}
 }
 
-func (d *decision) catalog(in Input) *finding {
+// checkCatalog reports the problem of the offer.
+func (d *decision) checkCatalog(in Input) *finding {
 	if in.Offer.Problem == nil {
 		return nil
 	}
@@ -44,14 +46,15 @@ func (d *decision) catalog(in Input) *finding {
 		recheck: recheckProblem}
 }
 
-// serve brings the view up to date. The CatalogSource needs its address, so
-// what comes after waits for the next pass.
-func (d *decision) serve(in Input) *finding {
+// serveView serves the offered view if another view is served, and returns a finding until the next pass, because the
+// CatalogSource needs the address of the view. If the admitted version is blocked and no bundle is installed, there is
+// no view to offer, and the served view is stopped.
+func (d *decision) serveView(in Input) *finding {
 	if in.Offer.Blocked != "" && in.Offer.ViewHash == "" {
 		if in.View.Hash != "" {
 			d.add(StopServing, "", "", Object{})
 		}
-		return blocked(in)
+		return reportBlocked(in)
 	}
 	if in.View.Hash == in.Offer.ViewHash {
 		return nil
@@ -61,31 +64,35 @@ func (d *decision) serve(in Input) *finding {
 		recheck: recheckSoon}
 }
 
-func blocked(in Input) *finding {
+// reportBlocked returns the finding for a blocked version.
+func reportBlocked(in Input) *finding {
 	return &finding{stalled: true, reason: v1alpha1.ReasonVersionBlocked, message: in.Offer.Blocked,
 		recheck: recheckProblem}
 }
 
-func (d *decision) namespace(in Input) *finding {
+// ensureNamespace applies the namespace if it is missing, or if Bellwether created it and it is out of sync. It waits
+// while the namespace is being deleted.
+func (d *decision) ensureNamespace(in Input) *finding {
 	name := in.Install.Spec.Admission.Release.TargetNamespace()
 	switch ns := in.Cluster.Namespace; {
 	case ns.Terminating:
 		return &finding{reason: v1alpha1.ReasonNamespaceTerminating, recheck: recheckProblem,
 			message: fmt.Sprintf("Namespace %s is being deleted; it is created again once it is gone.", name)}
 	case !ns.Exists, ns.Managed && !ns.InSync:
-		d.apply(KindNamespace, name)
+		d.planApply(KindNamespace, name)
 	}
 	return nil
 }
 
-// operatorGroup accepts a fitting group that was there before and never deletes
-// one (olm.md, fact 13).
-func (d *decision) operatorGroup(in Input) *finding {
+// ensureOperatorGroup applies the OperatorGroup if it is missing, or if Bellwether created it and it is out of sync. It
+// accepts a suitable group of another owner, and reports an unsuitable group or several groups. It never deletes a
+// group (olm.md, fact 13).
+func (d *decision) ensureOperatorGroup(in Input) *finding {
 	groups := in.Cluster.OperatorGroups
 	release := in.Install.Spec.Admission.Release
 	switch {
 	case len(groups) == 0:
-		d.apply(KindOperatorGroup, "")
+		d.planApply(KindOperatorGroup, "")
 		return nil
 	case len(groups) > 1:
 		names := make([]string, len(groups))
@@ -97,9 +104,9 @@ func (d *decision) operatorGroup(in Input) *finding {
 				"Namespace %s has %d OperatorGroups (%s) and OLM allows exactly one. Delete all but one.",
 				release.TargetNamespace(), len(groups), strings.Join(names, ", "))}
 	case groups[0].Managed && !groups[0].InSync:
-		d.apply(KindOperatorGroup, groups[0].Name)
+		d.planApply(KindOperatorGroup, groups[0].Name)
 		return nil
-	case !groups[0].Managed && !groups[0].fits(release):
+	case !groups[0].Managed && !groups[0].isSuitable(release):
 		return &finding{stalled: true, reason: v1alpha1.ReasonOperatorGroupConflict, recheck: recheckProblem,
 			message: fmt.Sprintf(
 				"OperatorGroup %s/%s does not select the namespaces of install mode %s. Change spec.install.mode, or "+
@@ -109,8 +116,8 @@ func (d *decision) operatorGroup(in Input) *finding {
 	return nil
 }
 
-// fits tells whether the group selects what the install mode watches.
-func (g OperatorGroup) fits(release v1alpha1.Release) bool {
+// isSuitable reports whether the group selects the namespaces of the install mode.
+func (g OperatorGroup) isSuitable(release v1alpha1.Release) bool {
 	if g.Selector {
 		return false
 	}
@@ -120,11 +127,13 @@ func (g OperatorGroup) fits(release v1alpha1.Release) bool {
 	return len(g.Targets) == 0
 }
 
-func (d *decision) catalogSource(in Input) *finding {
+// ensureCatalogSource applies the CatalogSource if it is missing or out of sync, and returns a finding until OLM is
+// connected to the view. While OLM connects, it already applies the Subscription.
+func (d *decision) ensureCatalogSource(in Input) *finding {
 	source := in.Cluster.CatalogSource
 	switch {
 	case source == nil, !source.InSync:
-		d.apply(KindCatalogSource, "")
+		d.planApply(KindCatalogSource, "")
 		return &finding{reason: v1alpha1.ReasonProgressing, message: "The CatalogSource is being applied.",
 			recheck: recheckProblem}
 	case in.isViewUnreachable():
@@ -149,21 +158,25 @@ func (d *decision) catalogSource(in Input) *finding {
 	return nil
 }
 
-// subscribeEarly applies the Subscription before OLM is connected to the view: OLM resolves once it is. One that was
-// adopted keeps its own catalog until then.
+// subscribeEarly applies the Subscription before OLM is connected to the view, so that OLM resolves once it is
+// connected. An adopted Subscription keeps its previous catalog until then.
 func (d *decision) subscribeEarly(in Input) {
-	if sub, ok := in.Cluster.subscription(); !ok || !sub.AwaitsView {
-		d.subscription(in)
+	if sub, ok := in.Cluster.findSubscription(); !ok || !sub.AwaitsView {
+		d.ensureSubscription(in)
 	}
 }
 
-// isViewUnreachable rests on what both ends say: OLM, that it failed to connect while
-// nobody was connected, and the view, that nobody has been for long. The one
-// alone may be outdated, or the other about a view that OLM has no reason to connect to yet.
-// OLM tells times in whole seconds, and may fail in the second in which the view was made.
+// isViewUnreachable reports whether OLM tries to connect to the view and cannot. Three conditions must hold:
+//   - OLM reports for the address of the view that it connects or that it failed. This alone is not enough, because OLM
+//     does not update the state at once.
+//   - The view has had no connection for longer than viewGrace. This alone is not enough, because OLM may not have
+//     begun to connect to a new view.
+//   - OLM recorded the state after the last connection ended. Otherwise the state is about an earlier attempt.
 func (in Input) isViewUnreachable() bool {
 	source := in.Cluster.CatalogSource
-	return (source.State == connectionConnecting || source.State == connectionFailed) &&
-		source.Address == in.View.Address && in.View.Idle > viewGrace &&
-		!source.StateAt.Before(in.Now.Add(-in.View.Idle).Truncate(time.Second))
+	isFailing := source.State == connectionConnecting || source.State == connectionFailed
+	// OLM records times in whole seconds, and may fail in the second in which the view was created.
+	idleSince := in.Now.Add(-in.View.Idle).Truncate(time.Second)
+	return isFailing && source.Address == in.View.Address && in.View.Idle > viewGrace &&
+		!source.StateAt.Before(idleSince)
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines/adoption"
-	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 )
 
-// foreign runs v1 by a Subscription of somebody else, and was admitted to adopt it as it is.
+// foreign runs v1 with a Subscription of another owner, and was admitted to adopt it as it is.
 func foreign() Input {
 	in := running("Succeeded")
 	in.Install.Spec.Operator = v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}
@@ -51,7 +50,7 @@ func taken() Input {
 	in := foreign()
 	in.Cluster.Found = nil
 	sub := &in.Cluster.Subscriptions[0]
-	sub.Ours, sub.Keeps, sub.AwaitsView = true, true, true
+	sub.IsOwn, sub.Keeps, sub.AwaitsView = true, true, true
 	sub.Adopted = &v1alpha1.AdoptedSubscription{Name: "my-echo", Since: metav1.NewTime(now.Add(-time.Minute)),
 		Bundle: v1}
 	return in
@@ -72,7 +71,7 @@ func adopted() Input {
 	return in
 }
 
-// nothingThere was admitted to adopt what is there, and there is nothing.
+// nothingThere was admitted to adopt an existing operator, and there is none.
 func nothingThere() Input {
 	in := foreign()
 	in.Cluster = Cluster{OLM: true, Found: &v1alpha1.OperatorScanStatus{}}
@@ -80,7 +79,7 @@ func nothingThere() Input {
 	return in
 }
 
-// pendingPlan is an InstallPlan of others that nobody approved.
+// pendingPlan adds an InstallPlan of others without an approval.
 func pendingPlan(in *Input) {
 	in.Cluster.Subscriptions[0].CurrentCSV, in.Cluster.Subscriptions[0].Awaits = v2, "install-2"
 	in.Cluster.InstallPlans = append(in.Cluster.InstallPlans, InstallPlan{Name: "install-2", Phase: "RequiresApproval",
@@ -206,7 +205,7 @@ func TestTakeOver(t *testing.T) {
 		}), want{Reason: refused, Stalled: true, Failing: served}, ""},
 		"what differs from the bundle stays": {with(adopted(), func(in *Input) {
 			in.Install.Spec.Drift = v1alpha1.DriftCorrect
-			in.Cluster.Compared, in.Cluster.Drifted = true, []drift.Field{{Kind: KindCSV, Name: v1,
+			in.Cluster.Compared, in.Cluster.Drifted = true, []DriftField{{Kind: KindCSV, Name: v1,
 				Path: "spec.install.spec.deployments[echo].spec.template.spec.containers[manager].image"}}
 		}), want{Reason: v1alpha1.ReasonSucceeded}, ""},
 		"scaled to 0, which was accepted": {with(adopted(), func(in *Input) {
@@ -229,7 +228,7 @@ func TestTakeOver(t *testing.T) {
 
 		"nothing is there": {nothingThere(), want{Reason: v1alpha1.ReasonSucceeded}, "there is nothing to adopt"},
 		"nothing is there, and it runs elsewhere": {with(nothingThere(), func(in *Input) {
-			in.Cluster.Elsewhere = []string{"other/" + v1}
+			in.Cluster.OtherNamespaces = []string{"other/" + v1}
 		}), want{Reason: v1alpha1.ReasonInstalledElsewhere, Stalled: true, Failing: served}, "other/" + v1},
 		"nothing is there, and a release that goes on installs it": {with(nothingThere(), func(in *Input) {
 			in.Install.Spec.Admission.Release.AsInstalled = false
@@ -243,7 +242,7 @@ func TestTakeOver(t *testing.T) {
 		}), want{Actions: []Action{act(Apply, KindSubscription, "")}, Reason: v1alpha1.ReasonProgressing,
 			Failing: resolvedStage}, ""},
 		"which adopts it": {with(connected(), func(in *Input) {
-			in.Cluster.Subscriptions = []Subscription{{Name: "echo", Package: "echo", Ours: true, InSync: true}}
+			in.Cluster.Subscriptions = []Subscription{{Name: "echo", Package: "echo", IsOwn: true, InSync: true}}
 			in.Cluster.InstallPlans = nil
 		}), want{Actions: []Action{adopt(v1)}, Reason: v1alpha1.ReasonProgressing, Failing: resolvedStage}, ""},
 	} {
@@ -258,7 +257,7 @@ func TestTakeOver(t *testing.T) {
 				test.says) {
 				t.Errorf("%q does not say %q", message, test.says)
 			}
-			if sub, ok := test.in.Cluster.subscription(); ok && status.Adopted != sub.Adopted {
+			if sub, ok := test.in.Cluster.findSubscription(); ok && status.Adopted != sub.Adopted {
 				t.Errorf("status.adopted is %+v, want %+v", status.Adopted, sub.Adopted)
 			}
 			checkDecision(t, test.in, d, status)
@@ -266,8 +265,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestNoAdoptionDeletes: nothing that others made is deleted, whatever is found, except InstallPlans by a release that
-// goes on, which OLM would not replace.
+// TestNoAdoptionDeletes checks that an adoption deletes no objects of others, except InstallPlans of a release that
+// continues, which OLM would not replace.
 func TestNoAdoptionDeletes(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]Input{"foreign": foreign(), "taken": taken(), "connected": connected(),
@@ -277,7 +276,8 @@ func TestNoAdoptionDeletes(t *testing.T) {
 			"failed":  func(in *Input) { in.Cluster.CSVs[0].Phase = "Failed" },
 			"pending": func(in *Input) { in.Cluster.CSVs[0].Phase = "Pending" },
 			"replaced": func(in *Input) {
-				in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v2, Replaces: v1, Phase: "Installing", Ours: true})
+				in.Cluster.CSVs = append(in.Cluster.CSVs,
+					CSV{Name: v2, Replaces: v1, Phase: "Installing", IsOfPackage: true})
 			},
 			"no group": func(in *Input) { in.Cluster.OperatorGroups = nil },
 		} {

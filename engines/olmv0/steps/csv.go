@@ -17,48 +17,51 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// annotationProperties is what OLM adds to a ClusterServiceVersion: the properties that the catalog has of it.
+// annotationProperties is the annotation that OLM adds to a ClusterServiceVersion: its properties in the catalog.
 const annotationProperties = "operatorframework.io/properties"
 
-// csv is what a ClusterServiceVersion says.
+// csv is the content of a ClusterServiceVersion in a form that can be compared.
 //
-// OLM encodes it by its own types, and those of an older version lack fields of newer bundles. So what is in a plan may
-// say less than what is served, and nothing else.
+// OLM encodes a ClusterServiceVersion with its own types. The types of an older OLM lack fields of newer bundles, so
+// the CSV in a plan may have fewer fields than the served CSV, but not other fields.
 type csv struct {
 	*operatorsv1alpha1.ClusterServiceVersion
-	// replaces is not OLM's to say only where the bundle is installed for the first time or next.
+	// replaces is spec.replaces. It is compared only for a bundle that is installed for the first time or next.
 	replaces string
-	// facts are sorted.
+	// facts are the hashes of the values with their paths, sorted.
 	facts []uint64
-	// unknown says which of its fields our types lack. They are compared without their values.
+	// unknown are the fields that our types lack. They are compared without their values.
 	unknown []string
 }
 
-func csvOf(manifest []byte) (csv, error) {
+// readCSV returns the comparable content of a manifest: the facts leave out the namespace, the creation time, the
+// status, spec.replaces and the properties, because OLM sets or removes them.
+func readCSV(manifest []byte) (csv, error) {
 	out := csv{ClusterServiceVersion: &operatorsv1alpha1.ClusterServiceVersion{}}
 	if err := json.Unmarshal(manifest, out.ClusterServiceVersion); err != nil {
 		return csv{}, err
 	}
 	var err error
-	if out.unknown, err = unknownIn(manifest); err != nil {
+	if out.unknown, err = listUnknownFields(manifest); err != nil {
 		return csv{}, err
 	}
 	out.replaces = out.Spec.Replaces
 	out.Namespace, out.CreationTimestamp, out.Spec.Replaces = "", metav1.Time{}, ""
 	out.Status = operatorsv1alpha1.ClusterServiceVersionStatus{}
 	delete(out.Annotations, annotationProperties)
-	err = out.walk(func(fact uint64, _ string) { out.facts = append(out.facts, fact) })
+	err = out.walkFacts(func(fact uint64, _ string) { out.facts = append(out.facts, fact) })
 	slices.Sort(out.facts)
 	return out, err
 }
 
-// unknownIn ignores fields that say nothing: a newer OLM has them in all that it encodes.
-func unknownIn(manifest []byte) ([]string, error) {
+// listUnknownFields returns the fields of a manifest that our types lack. It ignores empty fields, because a newer
+// OLM encodes all its fields.
+func listUnknownFields(manifest []byte) ([]string, error) {
 	var content map[string]any
 	if err := json.Unmarshal(manifest, &content); err != nil {
 		return nil, err
 	}
-	withoutEmpty(content)
+	removeEmpty(content)
 	text, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
@@ -71,15 +74,16 @@ func unknownIn(manifest []byte) ([]string, error) {
 	return out, err
 }
 
-// withoutEmpty removes the fields that say nothing, and tells whether anything is left.
-func withoutEmpty(value any) bool {
+// removeEmpty removes the empty fields of a value, and reports whether the value is not empty after that. It removes no
+// items of a list, so that the other items keep their indexes.
+func removeEmpty(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
-		maps.DeleteFunc(v, func(_ string, child any) bool { return !withoutEmpty(child) })
+		maps.DeleteFunc(v, func(_ string, child any) bool { return !removeEmpty(child) })
 		return len(v) > 0
 	case []any:
 		for _, child := range v {
-			withoutEmpty(child)
+			removeEmpty(child)
 		}
 		return len(v) > 0
 	default:
@@ -87,23 +91,26 @@ func withoutEmpty(value any) bool {
 	}
 }
 
-// beyond returns the path of something that a ClusterServiceVersion says and another one does not; empty for nothing.
-func (c csv) beyond(other csv) (string, error) {
+// findExtra returns the first path, in alphabetical order, of a value that this ClusterServiceVersion has and the
+// other does not have; empty if there is none. For a field that our types lack, it returns an error text that names
+// the field.
+func (c csv) findExtra(other csv) (string, error) {
 	for _, u := range c.unknown {
 		if !slices.Contains(other.unknown, u) {
 			return u, nil
 		}
 	}
-	var first string
-	err := c.walk(func(fact uint64, path string) {
-		if _, found := slices.BinarySearch(other.facts, fact); !found && (first == "" || path < first) {
-			first = path
+	var firstPath string
+	err := c.walkFacts(func(fact uint64, path string) {
+		if _, found := slices.BinarySearch(other.facts, fact); !found && (firstPath == "" || path < firstPath) {
+			firstPath = path
 		}
 	})
-	return first, err
+	return firstPath, err
 }
 
-func (c csv) walk(visit func(fact uint64, path string)) error {
+// walkFacts calls visit for each fact of the ClusterServiceVersion.
+func (c csv) walkFacts(visit func(fact uint64, path string)) error {
 	text, err := json.Marshal(c.ClusterServiceVersion)
 	if err != nil {
 		return err
@@ -114,50 +121,53 @@ func (c csv) walk(visit func(fact uint64, path string)) error {
 	if err := decoder.Decode(&content); err != nil {
 		return err
 	}
-	walk(0, "", content, visit)
+	walkValue(0, "", content, visit)
 	return nil
 }
 
-// seed keeps others from finding another value with the same hash.
-var seed = maphash.MakeSeed()
+// hashSeed is random, so that no one can construct another value with the same hash.
+var hashSeed = maphash.MakeSeed()
 
 type (
-	// under is something at a place that has a hash: a field, an item or a length of a list, or a scalar. Its kind is
-	// there because a hash does not depend on the type of what is in an interface.
-	under struct {
+	// placedPart is a part of a value at a place that has a hash: a field, an item or the length of a list, or a
+	// scalar. kind is the type of the part, because a hash does not include the type of a value in an interface.
+	placedPart struct {
 		place uint64
 		kind  string
-		what  any
+		value any
 	}
-	field  string
-	item   int
-	length int
+	field      string
+	item       int
+	listLength int
 )
 
-func hash(place uint64, what any) uint64 {
-	return maphash.Comparable(seed, under{place, reflect.TypeOf(what).String(), what})
+// hashAt returns the hash of a part at a place.
+func hashAt(place uint64, value any) uint64 {
+	return maphash.Comparable(hashSeed, placedPart{place, reflect.TypeOf(value).String(), value})
 }
 
-// walk visits what a JSON value says: each scalar, and the length of each list that is not empty.
-func walk(place uint64, path string, value any, visit func(fact uint64, path string)) {
+// walkValue calls visit for each scalar in a JSON value, and for the length of each list that is not empty.
+// place is the hash of the path of the value, and fact that of a scalar or length together with its place.
+func walkValue(place uint64, path string, value any, visit func(fact uint64, path string)) {
 	switch v := value.(type) {
 	case nil:
+		// the same as a missing field
 	case map[string]any:
 		for name, child := range v {
-			at := name
+			childPath := name
 			if path != "" {
-				at = path + "." + name
+				childPath = path + "." + name
 			}
-			walk(hash(place, field(name)), at, child, visit)
+			walkValue(hashAt(place, field(name)), childPath, child, visit)
 		}
 	case []any:
 		if len(v) > 0 {
-			visit(hash(place, length(len(v))), path)
+			visit(hashAt(place, listLength(len(v))), path)
 		}
 		for i, child := range v {
-			walk(hash(place, item(i)), fmt.Sprintf("%s[%d]", path, i), child, visit)
+			walkValue(hashAt(place, item(i)), fmt.Sprintf("%s[%d]", path, i), child, visit)
 		}
 	default:
-		visit(hash(place, v), path)
+		visit(hashAt(place, v), path)
 	}
 }

@@ -1,11 +1,11 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steps tells whether an InstallPlan installs what a view serves. OLM writes a plan from what it read, and
-// later carries out what the plan says then. Meanwhile the view may have become another one, and whoever may write
+// Package steps compares the steps of an InstallPlan with the bundles that a view serves. OLM makes a plan from its
+// reading of a view, and carries out the plan later. Meanwhile the view may have changed, and users who may write
 // InstallPlans can change the plan.
 //
-// It is pure.
+// The package is pure.
 package steps
 
 import (
@@ -26,18 +26,19 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 )
 
-// kindBundleSecret is what OLM calls a Secret that a bundle brings.
+// kindBundleSecret is OLM's kind for a Secret in a bundle.
 const kindBundleSecret = "BundleSecret"
 
-// Bundle is what OLM installs of a bundle, in little memory.
+// Bundle is the content that OLM installs of a bundle, in little memory.
 type Bundle struct {
 	csv csv
-	// objects are the digests of the manifests, and how often each is there.
+	// objects are the digests of the manifests, with the number of equal manifests.
 	objects map[object]map[digest]int
-	// accounts are those that OLM makes, and grants the rules that it gives them, each as often as it does.
+	// accounts are the service accounts that OLM makes, and grants the rules that it gives them, with the number of
+	// equal grants.
 	accounts map[string]bool
 	grants   map[grant]int
 }
@@ -48,16 +49,16 @@ type object struct{ group, kind, name string }
 
 func (o object) String() string { return o.kind + " " + o.name }
 
-// grant is a list of rules that OLM makes a role of, and a binding for one account.
+// grant is a list of rules from which OLM makes a role and a binding for one account.
 type grant struct {
 	account string
 	cluster bool
 	rules   digest
 }
 
-// Of returns the bundle that a view serves with these manifests, as a successor of another one where replaces is not
-// empty. The error wraps bundles.ErrNotBundle.
-func Of(manifests [][]byte, replaces string) (*Bundle, error) {
+// NewBundle returns the digests of a bundle's manifests as a view serves them. replaces is the bundle that it
+// replaces in the view, or empty. The error wraps bundles.ErrNotBundle if a manifest cannot be decoded.
+func NewBundle(manifests [][]byte, replaces string) (*Bundle, error) {
 	b := &Bundle{objects: map[object]map[digest]int{}, accounts: map[string]bool{},
 		grants: map[grant]int{}}
 	for _, manifest := range manifests {
@@ -72,21 +73,22 @@ func Of(manifests [][]byte, replaces string) (*Bundle, error) {
 			}
 			continue
 		}
-		at := objectOf(content)
-		d, err := sum(content)
+		id := readObject(content)
+		d, err := hashContent(content)
 		if err != nil {
 			return nil, err
 		}
-		if b.objects[at] == nil {
-			b.objects[at] = map[digest]int{}
+		if b.objects[id] == nil {
+			b.objects[id] = map[digest]int{}
 		}
-		b.objects[at][d]++
+		b.objects[id][d]++
 	}
 	return b, nil
 }
 
+// addCSV adds the ClusterServiceVersion, its service accounts and their permissions.
 func (b *Bundle) addCSV(manifest []byte, replaces string) error {
-	csv, err := csvOf(manifest)
+	csv, err := readCSV(manifest)
 	if err != nil {
 		return err
 	}
@@ -94,12 +96,12 @@ func (b *Bundle) addCSV(manifest []byte, replaces string) error {
 	for cluster, list := range map[bool][]operatorsv1alpha1.StrategyDeploymentPermissions{
 		false: strategy.Permissions, true: strategy.ClusterPermissions} {
 		for _, p := range list {
-			rules, err := sum(p.Rules)
+			rules, err := hashContent(p.Rules)
 			if err != nil {
 				return err
 			}
 			b.accounts[p.ServiceAccountName] = true
-			b.grants[grant{p.ServiceAccountName, cluster, rules}]++
+			b.grants[grant{account: p.ServiceAccountName, cluster: cluster, rules: rules}]++
 		}
 	}
 	csv.ClusterServiceVersion, csv.replaces = nil, replaces
@@ -107,7 +109,9 @@ func (b *Bundle) addCSV(manifest []byte, replaces string) error {
 	return nil
 }
 
-func objectOf(content map[string]any) object {
+// readObject returns the identity of an object as a step of OLM names it: OLM uses the kind BundleSecret for a
+// Secret, and generateName if there is no name.
+func readObject(content map[string]any) object {
 	kind, _ := content["kind"].(string)
 	version, _ := content["apiVersion"].(string)
 	group, _, hasGroup := strings.Cut(version, "/")
@@ -120,53 +124,54 @@ func objectOf(content map[string]any) object {
 	if kind == "Secret" {
 		kind = kindBundleSecret
 	}
-	return object{group, kind, cmp.Or(name, generated)}
+	return object{group: group, kind: kind, name: cmp.Or(name, generated)}
 }
 
-func sum(content any) (digest, error) {
+// hashContent returns the digest of the content's JSON.
+func hashContent(content any) (digest, error) {
 	text, err := json.Marshal(content)
 	return sha256.Sum256(text), err
 }
 
 // Plan is the part of an InstallPlan that resolves one ClusterServiceVersion.
 type Plan struct {
-	// Namespace is that of the plan, and Source the name of the CatalogSource there that serves the view.
+	// Namespace is the namespace of the plan, and Source the name of the CatalogSource in it that serves the view.
 	Namespace, Source string
 	CSV               string
-	// Installed says that the ClusterServiceVersion is on the cluster already.
+	// Installed is set if the ClusterServiceVersion already exists on the cluster.
 	Installed bool
 	Steps     []*operatorsv1alpha1.Step
 }
 
-// Differs says, as a clause, how a plan differs from what the view serves of its ClusterServiceVersion; empty where it
-// does not. What a step is named and labelled that OLM made for permissions is not compared, since versions of OLM do
-// that in different ways: what it gives is.
-func (b *Bundle) Differs(p Plan) string {
-	c := comparison{Bundle: b, Plan: p, seen: map[object]map[digest]int{}, roles: map[role]digest{},
+// FindDifference returns how a plan differs from the bundle that the view serves, as a clause; empty if it does not
+// differ. It does not compare the names and labels of roles and bindings that OLM makes for permissions, because they
+// depend on the version of OLM. It compares the granted permissions.
+func (b *Bundle) FindDifference(p Plan) string {
+	c := comparison{Bundle: b, Plan: p, found: map[object]map[digest]int{}, roles: map[role]digest{},
 		granted: map[grant]int{}}
 	for _, step := range p.Steps {
-		if err := c.step(step); err != nil {
+		if err := c.compareStep(step); err != nil {
 			return fmt.Sprintf("its step %s %s %s", step.Resource.Kind, step.Resource.Name, err)
 		}
 	}
-	return c.whole()
+	return c.compareWhole()
 }
 
-// comparison is how far a plan was compared.
+// comparison is the state of comparing a plan with a bundle.
 type comparison struct {
 	*Bundle
 	Plan
 	csvs     int
-	seen     map[object]map[digest]int
+	found    map[object]map[digest]int
 	roles    map[role]digest
 	bindings []binding
 	granted  map[grant]int
 }
 
-// role is one that OLM made for permissions.
+// role is a role that OLM made for permissions.
 type role struct{ kind, name string }
 
-// binding is one that OLM made for permissions.
+// binding is a role binding that OLM made for permissions.
 type binding struct {
 	role    role
 	account string
@@ -180,8 +185,10 @@ var (
 	errTwice      = errors.New("is there twice")
 )
 
-// step compares one step. The error says what is wrong with it.
-func (c *comparison) step(step *operatorsv1alpha1.Step) error {
+// compareStep compares one step with the bundle: it must be a manifest of the bundle, or an object that OLM makes for
+// the bundle. Roles and bindings are only collected here; compareWhole compares them. The error is the predicate of a
+// clause about the step.
+func (c *comparison) compareStep(step *operatorsv1alpha1.Step) error {
 	manifest := []byte(step.Resource.Manifest)
 	content, err := untrusted.Object(manifest)
 	if err != nil || content == nil {
@@ -192,33 +199,36 @@ func (c *comparison) step(step *operatorsv1alpha1.Step) error {
 			return errReference
 		}
 	}
-	at := object{step.Resource.Group, step.Resource.Kind, step.Resource.Name}
-	if at.kind == operatorsv1alpha1.ClusterServiceVersionKind {
-		return c.csv(manifest)
+	id := object{group: step.Resource.Group, kind: step.Resource.Kind, name: step.Resource.Name}
+	if id.kind == operatorsv1alpha1.ClusterServiceVersionKind {
+		return c.compareCSV(manifest)
 	}
-	if d, err := sum(content); err == nil && c.seen[at][d] < c.objects[at][d] {
-		if c.seen[at] == nil {
-			c.seen[at] = map[digest]int{}
+	// A manifest of the bundle may be in as many steps as in the bundle. Every further step must be one that OLM makes.
+	if d, err := hashContent(content); err == nil && c.found[id][d] < c.objects[id][d] {
+		if c.found[id] == nil {
+			c.found[id] = map[digest]int{}
 		}
-		c.seen[at][d]++
+		c.found[id][d]++
 		return nil
 	}
-	switch at.kind {
+	switch id.kind {
 	case operatorsv1alpha1.SubscriptionKind:
-		return c.subscription(manifest)
+		return c.compareSubscription(manifest)
 	case "ServiceAccount":
-		return c.account(manifest)
+		return c.compareAccount(manifest)
 	case "Role", "ClusterRole":
-		return c.role(role{at.kind, at.name}, manifest)
+		return c.addRole(role{id.kind, id.name}, manifest)
 	case "RoleBinding", "ClusterRoleBinding":
-		return c.binding(at.kind, manifest)
+		return c.addBinding(id.kind, manifest)
 	default:
 		return errChanged
 	}
 }
 
-func (c *comparison) csv(manifest []byte) error {
-	csv, err := csvOf(manifest)
+// compareCSV compares a ClusterServiceVersion. The CSV in the plan may lack values of the served CSV, but must have no
+// other values; see csv.
+func (c *comparison) compareCSV(manifest []byte) error {
+	csv, err := readCSV(manifest)
 	if err != nil {
 		return errUnreadable
 	}
@@ -226,20 +236,21 @@ func (c *comparison) csv(manifest []byte) error {
 	if csv.Name != c.CSV {
 		return errChanged
 	}
-	// A view of what is installed has no predecessor any more, and OLM never changes a ClusterServiceVersion that is
-	// there.
-	if csv.replaces != "" && csv.replaces != c.Bundle.csv.replaces && !c.Installed {
-		return fmt.Errorf("replaces %s, and the view has it replace %q", csv.replaces, c.Bundle.csv.replaces)
+	// A view of an installed bundle has no predecessor, and OLM never changes an existing ClusterServiceVersion, so
+	// the field is compared only for a CSV that is not installed.
+	if csv.replaces != "" && csv.replaces != c.csv.replaces && !c.Installed {
+		return fmt.Errorf("replaces %s, and the view has it replace %q", csv.replaces, c.csv.replaces)
 	}
-	beyond, err := csv.beyond(c.Bundle.csv)
-	if err == nil && beyond != "" {
-		err = fmt.Errorf("%w: %s", errChanged, beyond)
+	extra, err := csv.findExtra(c.csv)
+	if err == nil && extra != "" {
+		err = fmt.Errorf("%w: %s", errChanged, extra)
 	}
 	return err
 }
 
-// subscription compares what OLM makes for a dependency.
-func (c *comparison) subscription(manifest []byte) error {
+// compareSubscription compares a Subscription that OLM makes for a dependency: it must subscribe to the view and start
+// with the CSV of the plan, without settings.
+func (c *comparison) compareSubscription(manifest []byte) error {
 	var s operatorsv1alpha1.Subscription
 	if err := decode(manifest, &s); err != nil || s.Spec == nil {
 		return errUnreadable
@@ -251,77 +262,78 @@ func (c *comparison) subscription(manifest []byte) error {
 	return nil
 }
 
-// account compares an account that OLM made for permissions: it has nothing but a name.
-func (c *comparison) account(manifest []byte) error {
+// compareAccount compares a service account that OLM made for permissions: only its name is set.
+func (c *comparison) compareAccount(manifest []byte) error {
 	var a corev1.ServiceAccount
 	if err := decode(manifest, &a); err != nil {
 		return errUnreadable
 	}
-	if !c.accounts[a.Name] || !c.isOLMs(a.ObjectMeta) || len(a.Secrets)+len(a.ImagePullSecrets) > 0 ||
+	if !c.accounts[a.Name] || !c.hasOnlyOLMMetadata(a.ObjectMeta) || len(a.Secrets)+len(a.ImagePullSecrets) > 0 ||
 		a.AutomountServiceAccountToken != nil {
 		return errChanged
 	}
 	return nil
 }
 
-// role takes a role that OLM made for permissions.
-func (c *comparison) role(at role, manifest []byte) error {
+// addRole adds a role that OLM made for permissions. Its rules are compared later, with its bindings.
+func (c *comparison) addRole(id role, manifest []byte) error {
 	var role rbacv1.ClusterRole // a Role has no other fields
 	if err := decode(manifest, &role); err != nil {
 		return errUnreadable
 	}
-	if role.Name != at.name || !c.isMade(at.kind, role.ObjectMeta) || role.AggregationRule != nil {
+	if role.Name != id.name || !c.isMadeByOLM(id.kind, role.ObjectMeta) || role.AggregationRule != nil {
 		return errChanged
 	}
-	d, err := sum(role.Rules)
+	d, err := hashContent(role.Rules)
 	if err != nil {
 		return err
 	}
-	// OLM makes two of one name where the bundle asks for the same twice.
-	if known, found := c.roles[at]; found && known != d {
+	// OLM makes two roles with one name if the bundle has the same permissions twice.
+	if rules, found := c.roles[id]; found && rules != d {
 		return errTwice
 	}
-	c.roles[at] = d
+	c.roles[id] = d
 	return nil
 }
 
-func (c *comparison) binding(kind string, manifest []byte) error {
+// addBinding adds a binding that OLM made for permissions. It is compared later, with its role.
+func (c *comparison) addBinding(kind string, manifest []byte) error {
 	var b rbacv1.ClusterRoleBinding // a RoleBinding has the same fields
 	if err := decode(manifest, &b); err != nil {
 		return errUnreadable
 	}
-	if len(b.Subjects) != 1 || !c.isMade(kind, b.ObjectMeta) || b.RoleRef.APIGroup != rbacv1.GroupName {
+	if len(b.Subjects) != 1 || !c.isMadeByOLM(kind, b.ObjectMeta) || b.RoleRef.APIGroup != rbacv1.GroupName {
 		return errChanged
 	}
 	if s := b.Subjects[0]; s.Kind != rbacv1.ServiceAccountKind || s.APIGroup != "" || s.Namespace != c.Namespace {
 		return errChanged
 	}
-	c.bindings = append(c.bindings, binding{role{b.RoleRef.Kind, b.RoleRef.Name}, b.Subjects[0].Name,
-		kind == "ClusterRoleBinding"})
+	c.bindings = append(c.bindings, binding{role: role{b.RoleRef.Kind, b.RoleRef.Name}, account: b.Subjects[0].Name,
+		cluster: kind == "ClusterRoleBinding"})
 	return nil
 }
 
-// namedAfter is how much of the name of a ClusterServiceVersion is at least in those of the roles and bindings that OLM
-// makes for it: a name has 63 characters, of which a hyphen and a hash take up to 39 (generateName in
-// pkg/controller/registry/resolver/rbac.go). OLM writes to what has such a name already.
-const namedAfter = 63 - 39
+// minNamePrefix is the minimum length of the prefix of a ClusterServiceVersion's name in the names of its roles and
+// bindings: a name has 63 characters, of which a hyphen and a hash take up to 39 (generateName in
+// pkg/controller/registry/resolver/rbac.go). OLM overwrites an existing object with such a name.
+const minNamePrefix = 63 - 39
 
-// isMade tells whether metadata is that of a role or binding that OLM makes for permissions.
-func (c *comparison) isMade(kind string, m metav1.ObjectMeta) bool {
-	// OLM corrects who owns those of the namespace, and has no owners of those of the cluster.
+// isMadeByOLM reports whether metadata is the metadata of a role or binding that OLM makes for permissions.
+func (c *comparison) isMadeByOLM(kind string, m metav1.ObjectMeta) bool {
+	// OLM corrects the owners of namespaced objects, and sets no owners on cluster-scoped objects.
 	isOwned := strings.HasPrefix(kind, "Cluster") && len(m.OwnerReferences) > 0
-	return strings.HasPrefix(m.Name, c.CSV[:min(len(c.CSV), namedAfter)]) && c.isOLMs(m) && !isOwned
+	return strings.HasPrefix(m.Name, c.CSV[:min(len(c.CSV), minNamePrefix)]) && c.hasOnlyOLMMetadata(m) && !isOwned
 }
 
-// isOLMs tells whether metadata has nothing but what OLM gives to what it makes for permissions.
-func (c *comparison) isOLMs(m metav1.ObjectMeta) bool {
+// hasOnlyOLMMetadata reports whether metadata has only values that OLM sets on objects that it makes for permissions.
+func (c *comparison) hasOnlyOLMMetadata(m metav1.ObjectMeta) bool {
 	if m.Namespace != "" && m.Namespace != c.Namespace {
 		return false
 	}
-	ofOLM := map[string]string{"olm.owner": c.CSV, "olm.owner.namespace": c.Namespace,
+	olmLabels := map[string]string{"olm.owner": c.CSV, "olm.owner.namespace": c.Namespace,
 		"olm.owner.kind": operatorsv1alpha1.ClusterServiceVersionKind, "olm.managed": "true"}
 	for label, value := range m.Labels {
-		if want, known := ofOLM[label]; label != "olm.permissions.hash" && (!known || want != value) {
+		if want, isKnown := olmLabels[label]; label != "olm.permissions.hash" && (!isKnown || want != value) {
 			return false
 		}
 	}
@@ -332,21 +344,22 @@ func (c *comparison) isOLMs(m metav1.ObjectMeta) bool {
 		!slices.ContainsFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool { return !isOwned(r) })
 }
 
-// decode decodes what OLM encoded. It refuses fields that the type does not have.
-func decode(manifest []byte, into any) error {
-	strict, err := kjson.UnmarshalStrict(bytes.Clone(manifest), into)
+// decode decodes JSON that OLM encoded. It returns an error for fields that the type does not have.
+func decode(manifest []byte, target any) error {
+	strict, err := kjson.UnmarshalStrict(bytes.Clone(manifest), target)
 	if err != nil {
 		return err
 	}
 	return errors.Join(strict...)
 }
 
-// whole compares what no step says by itself.
-func (c *comparison) whole() string {
+// compareWhole compares what depends on several steps: bindings with their roles, and whether objects or permissions
+// are missing. It returns a clause; empty if nothing differs.
+func (c *comparison) compareWhole() string {
 	used := map[role]bool{}
 	for _, b := range c.bindings {
 		rules, found := c.roles[b.role]
-		g := grant{b.account, b.cluster, rules}
+		g := grant{account: b.account, cluster: b.cluster, rules: rules}
 		if !found || c.granted[g] == c.grants[g] {
 			return fmt.Sprintf("it gives service account %s the rules of %s %s, and the bundle does not", b.account,
 				b.role.kind, b.role.name)
@@ -361,7 +374,7 @@ func (c *comparison) whole() string {
 		}
 	}
 	for o, manifests := range c.objects {
-		if !maps.Equal(c.seen[o], manifests) {
+		if !maps.Equal(c.found[o], manifests) {
 			problems = append(problems, fmt.Sprintf("it lacks %s", o))
 		}
 	}

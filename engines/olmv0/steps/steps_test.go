@@ -33,8 +33,8 @@ const (
 		`"labels":{"rbac.authorization.k8s.io/aggregate-to-view":"true"}},"rules":[]}`
 )
 
-// planOf is what OLM itself makes of a bundle, and of a dependency that nothing subscribes to. The first manifest is
-// the ClusterServiceVersion.
+// planOf returns the steps that OLM makes of a bundle, and of a dependency without a Subscription. The first manifest
+// is the ClusterServiceVersion.
 func planOf(t *testing.T, manifests ...string) []*operatorsv1alpha1.Step {
 	t.Helper()
 	out, err := resolver.NewStepsFromBundle(&api.Bundle{CsvName: "echo.v1.0.0", CsvJson: manifests[0],
@@ -53,7 +53,7 @@ func planOf(t *testing.T, manifests ...string) []*operatorsv1alpha1.Step {
 	return append(out, &operatorsv1alpha1.Step{Resolving: "echo.v1.0.0", Resource: subscription})
 }
 
-// edit changes the text of a step of a kind. OLM has no order of those that it makes for permissions.
+// edit changes the text of a step of a kind. OLM does not order the steps that it makes for permissions.
 func edit(kind, from, to string) func(*testing.T, []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
 	return func(t *testing.T, plan []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step {
 		t.Helper()
@@ -83,7 +83,7 @@ func without(kind string) func(*testing.T, []*operatorsv1alpha1.Step) []*operato
 	}
 }
 
-// TestPlansAreApprovedByContent: whatever in a plan of OLM is not as the view has it is found.
+// TestPlansAreApprovedByContent checks that any difference between a plan and the view is found.
 func TestPlansAreApprovedByContent(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*testing.T, []*operatorsv1alpha1.Step) []*operatorsv1alpha1.Step
@@ -150,11 +150,13 @@ func TestPlansAreApprovedByContent(t *testing.T) {
 			if test.change != nil {
 				plan = test.change(t, plan)
 			}
-			b, err := steps.Of([][]byte{[]byte(csv), []byte(configMap), []byte(secret), []byte(role)}, "echo.v0.9.0")
+			b, err := steps.NewBundle([][]byte{[]byte(csv), []byte(configMap), []byte(secret), []byte(role)},
+				"echo.v0.9.0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := b.Differs(steps.Plan{Namespace: "team", Source: "bellwether-echo", CSV: "echo.v1.0.0", Steps: plan})
+			got := b.FindDifference(steps.Plan{Namespace: "team", Source: "bellwether-echo", CSV: "echo.v1.0.0",
+				Steps: plan})
 			if (got == "") != (test.says == "") || !strings.Contains(got, test.says) {
 				t.Errorf("got %q, want %q", got, test.says)
 			}
@@ -162,7 +164,7 @@ func TestPlansAreApprovedByContent(t *testing.T) {
 	}
 }
 
-// TestWhatOLMMakesDoesNotDiffer: what honest bundles have must not keep OLM from installing them.
+// TestWhatOLMMakesDoesNotDiffer checks that OLM can install ordinary bundles.
 func TestWhatOLMMakesDoesNotDiffer(t *testing.T) {
 	const twice = `{"serviceAccountName":"other","rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`
 	monitor := `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"},"spec":{}}`
@@ -199,11 +201,11 @@ func TestWhatOLMMakesDoesNotDiffer(t *testing.T) {
 				served = append(served, []byte(test.manifests[i]))
 			}
 			plan := planOf(t, test.manifests...)
-			b, err := steps.Of(served, "echo.v0.9.0")
+			b, err := steps.NewBundle(served, "echo.v0.9.0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := b.Differs(steps.Plan{Namespace: "team", Source: "bellwether-echo", CSV: test.csv,
+			got := b.FindDifference(steps.Plan{Namespace: "team", Source: "bellwether-echo", CSV: test.csv,
 				Steps: plan[:len(plan)-1]}) // without the Subscription, which names another one
 			if got != "" {
 				t.Error(got)
@@ -214,16 +216,16 @@ func TestWhatOLMMakesDoesNotDiffer(t *testing.T) {
 
 // TestReplacesOfWhatIsInstalled: a view of what is installed has no predecessor, and its plan may have failed half way.
 func TestReplacesOfWhatIsInstalled(t *testing.T) {
-	b, err := steps.Of([][]byte{[]byte(csv)}, "")
+	b, err := steps.NewBundle([][]byte{[]byte(csv)}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := steps.Plan{Namespace: "team", Source: "bellwether-echo", CSV: "echo.v1.0.0", Steps: planOf(t, csv)}
-	if got := b.Differs(p); !strings.Contains(got, "replaces echo.v0.9.0") {
+	if got := b.FindDifference(p); !strings.Contains(got, "replaces echo.v0.9.0") {
 		t.Errorf("before it is installed: %q", got)
 	}
 	p.Installed = true
-	if got := b.Differs(p); got != "" {
+	if got := b.FindDifference(p); got != "" {
 		t.Errorf("when it is: %q", got)
 	}
 }

@@ -1,9 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package templates renders the objects that the agent creates on a fleet
-// cluster. Each comes from a template that the user may replace; Bellwether
-// adds the labels it finds them by and the hash of the rendered text.
+// Package templates renders the objects that the agent creates on a fleet cluster. Users may replace the template of
+// each object. Bellwether adds the labels by which it finds the objects, and the hash of the rendered text.
 package templates
 
 import (
@@ -31,34 +30,34 @@ import (
 //go:embed *.yaml
 var defaults embed.FS
 
-// Kinds that have a template, and the file that holds it.
-var files = map[string]string{
+// templateFiles maps the kinds that have a template to the file with the template.
+var templateFiles = map[string]string{
 	"Namespace":     "namespace.yaml",
 	"OperatorGroup": "operatorgroup.yaml",
 	"CatalogSource": "catalogsource.yaml",
 	"Subscription":  "subscription.yaml",
 }
 
-// ErrInvalid says that a template does not render to the object that it is for.
+// ErrInvalid means that a template does not render to an object of the required kind and name.
 var ErrInvalid = errors.New("invalid template")
 
-// Data is what a template may use.
+// Data are the values for a template.
 type Data struct {
 	// Cluster, Operator and OperatorNamespace name the FleetCluster and the
 	// ManagedOperator on the hub.
 	Cluster, Operator, OperatorNamespace string
-	// Namespace is the one that the operator is installed into.
+	// Namespace is the namespace that the operator is installed into.
 	Namespace string
 	Package   string
 	Channel   string
 	Version   string
-	// Subscription is the name of the operator's Subscription: that of the package, or
-	// that of one that was adopted. Empty: that of the package.
+	// Subscription is the name of the operator's Subscription: the name of the package, or the name of an adopted
+	// Subscription. Empty means the name of the package.
 	Subscription string
 	Mode         v1alpha1.InstallMode
-	// Config is nil where nothing is configured.
+	// Config is nil if nothing is configured.
 	Config *v1alpha1.OperatorConfig
-	// ViewAddress is the catalog view's host:port.
+	// ViewAddress is the host:port of the catalog view.
 	ViewAddress string
 }
 
@@ -67,18 +66,16 @@ type Set struct {
 	parsed map[string]*template.Template
 }
 
-// Load reads the templates: the built-in ones, each replaced by the file of
-// the same name in dir where there is one. An empty dir means the built-in
-// ones. The files are namespace.yaml, operatorgroup.yaml, catalogsource.yaml
-// and subscription.yaml.
+// Load reads the built-in templates. A file with the same name in dir replaces a built-in template; an empty dir
+// replaces none. The files are namespace.yaml, operatorgroup.yaml, catalogsource.yaml and subscription.yaml.
 func Load(dir string) (*Set, error) {
 	set := &Set{parsed: map[string]*template.Template{}}
-	for kind, name := range files {
-		text, err := read(dir, name)
+	for kind, name := range templateFiles {
+		text, err := readTemplate(dir, name)
 		if err != nil {
 			return nil, err
 		}
-		parsed, err := template.New(name).Option("missingkey=error").Funcs(functions()).Parse(string(text))
+		parsed, err := template.New(name).Option("missingkey=error").Funcs(newFunctions()).Parse(string(text))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
@@ -87,7 +84,8 @@ func Load(dir string) (*Set, error) {
 	return set, nil
 }
 
-func read(dir, name string) ([]byte, error) {
+// readTemplate returns the text of a template from dir, or else the built-in text.
+func readTemplate(dir, name string) ([]byte, error) {
 	if dir != "" {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -97,13 +95,14 @@ func read(dir, name string) ([]byte, error) {
 	return defaults.ReadFile(name)
 }
 
-func functions() template.FuncMap {
+// newFunctions returns the functions for templates.
+func newFunctions() template.FuncMap {
 	return template.FuncMap{
 		"toYaml": func(v any) (string, error) {
 			text, err := yaml.Marshal(v)
 			return strings.TrimSpace(string(text)), err
 		},
-		// quote joins its arguments to one quoted string: a name such as 123
+		// quote joins its arguments into one quoted string: a name such as 123
 		// would be a number otherwise.
 		"quote": func(parts ...string) string { return strconv.Quote(strings.Join(parts, "")) },
 		"indent": func(n int, text string) string {
@@ -121,23 +120,23 @@ func (s *Set) Render(kind string, data Data) (*unstructured.Unstructured, error)
 	}
 	object := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict(text.Bytes(), &object.Object); err != nil {
-		return nil, fmt.Errorf("%w %s: %w", ErrInvalid, files[kind], err)
+		return nil, fmt.Errorf("%w %s: %w", ErrInvalid, templateFiles[kind], err)
 	}
-	if err := check(kind, object, data); err != nil {
+	if err := checkObject(kind, object, data); err != nil {
 		return nil, err
 	}
 	if kind == "Subscription" && data.Subscription != "" {
 		object.SetName(data.Subscription)
 	}
 	sum := sha256.Sum256(text.Bytes())
-	mark(object, data, hex.EncodeToString(sum[:]))
+	addMarks(object, data, hex.EncodeToString(sum[:]))
 	return object, nil
 }
 
-// check holds a template to the object that it is for: Bellwether would not
-// find another one again. A Subscription has the name of the package, also where one of another name was adopted: that
-// name is set afterwards, so that templates need not know of it.
-func check(kind string, object *unstructured.Unstructured, data Data) error {
+// checkObject returns an error if a template rendered an object with another kind, namespace or name, because
+// Bellwether would not find such an object again. A template must render the Subscription with the name of the
+// package. Render then sets the name of an adopted Subscription.
+func checkObject(kind string, object *unstructured.Unstructured, data Data) error {
 	namespace, name := data.Namespace, ""
 	switch kind {
 	case "Namespace":
@@ -149,19 +148,21 @@ func check(kind string, object *unstructured.Unstructured, data Data) error {
 	}
 	switch {
 	case object.GetKind() != kind:
-		return fmt.Errorf("%w %s: it renders a %q, not a %s", ErrInvalid, files[kind], object.GetKind(), kind)
+		return fmt.Errorf("%w %s: it renders a %q, not a %s", ErrInvalid, templateFiles[kind], object.GetKind(), kind)
 	case object.GetNamespace() != namespace:
-		return fmt.Errorf("%w %s: metadata.namespace must be %q, not %q", ErrInvalid, files[kind], namespace,
+		return fmt.Errorf("%w %s: metadata.namespace must be %q, not %q", ErrInvalid, templateFiles[kind], namespace,
 			object.GetNamespace())
 	case kind == "Subscription" && data.Subscription != "" && object.GetName() == data.Subscription:
-		return nil
+		return nil // the template uses the name of the adopted Subscription itself
 	case name != "" && object.GetName() != name, object.GetName() == "":
-		return fmt.Errorf("%w %s: metadata.name must be %q, not %q", ErrInvalid, files[kind], name, object.GetName())
+		return fmt.Errorf("%w %s: metadata.name must be %q, not %q", ErrInvalid, templateFiles[kind], name,
+			object.GetName())
 	}
 	return nil
 }
 
-func mark(object *unstructured.Unstructured, data Data, hash string) {
+// addMarks adds the labels by which Bellwether finds an object, and the hash of the rendered text.
+func addMarks(object *unstructured.Unstructured, data Data, hash string) {
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -177,42 +178,41 @@ func mark(object *unstructured.Unstructured, data Data, hash string) {
 	object.SetAnnotations(annotations)
 }
 
-// InSync tells whether a live object is as rendered: its hash is equal and
-// nothing that the template sets was changed since.
+// InSync reports whether a live object matches the rendered object: the hashes are equal, and all fields that the
+// template sets have their values.
 func InSync(rendered, live *unstructured.Unstructured) bool {
 	hash := rendered.GetAnnotations()[v1alpha1.AnnotationSpecHash]
-	return live.GetAnnotations()[v1alpha1.AnnotationSpecHash] == hash && covers(live.Object, rendered.Object)
+	return live.GetAnnotations()[v1alpha1.AnnotationSpecHash] == hash && hasFields(live.Object, rendered.Object)
 }
 
-// covers tells whether live has every field of want with an equal value. Lists
-// are compared as wholes.
-func covers(live, want any) bool {
+// hasFields reports whether live has every field of want with an equal value. Lists must be equal as a whole.
+func hasFields(live, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
-		return coversMap(live, want)
+		return hasMapFields(live, want)
 	case []any:
 		live, ok := live.([]any)
-		return ok && slices.EqualFunc(live, want, covers)
+		return ok && slices.EqualFunc(live, want, hasFields)
 	default:
-		return equalScalar(live, want)
+		return isEqualScalar(live, want)
 	}
 }
 
-func coversMap(live any, want map[string]any) bool {
+// hasMapFields reports whether live is a map with every field of want. A missing value is the same as an empty map.
+func hasMapFields(live any, want map[string]any) bool {
 	fields, ok := live.(map[string]any)
 	if !ok {
 		return len(want) == 0 && live == nil
 	}
 	for key, value := range want {
-		if !covers(fields[key], value) {
+		if !hasFields(fields[key], value) {
 			return false
 		}
 	}
 	return true
 }
 
-// equalScalar compares numbers by value: YAML reads 1 as another type than a
-// live object's JSON.
-func equalScalar(live, want any) bool {
+// isEqualScalar compares numbers by value, because YAML decodes 1 to another type than JSON does.
+func isEqualScalar(live, want any) bool {
 	return live == want || fmt.Sprint(live) == fmt.Sprint(want)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// object names an object that is in no namespace.
+// object names a cluster-scoped object.
 type object struct {
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version"`
@@ -29,47 +29,48 @@ type object struct {
 	Name    string `json:"name"`
 }
 
-func (o object) gvk() schema.GroupVersionKind {
+// toGVK returns the kind of the object.
+func (o object) toGVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind}
 }
 
 func (o object) String() string { return o.Kind + " " + o.Name }
 
+// isCRD reports whether the object is a CustomResourceDefinition.
 func (o object) isCRD() bool {
 	return o.Group == apiextensionsv1.GroupName && o.Kind == "CustomResourceDefinition"
 }
 
-// inUse is what is on a cluster of an operator, or of its kinds.
-type inUse struct {
-	// objects are those of the bundles that are there.
+// usage is what a cluster already has of an operator, or of its kinds.
+type usage struct {
+	// objects are the existing objects of the bundles.
 	objects []object
-	// subscriptions and csvs are all of the cluster, copies left out.
+	// subscriptions and csvs are all objects of these kinds on the cluster, without copied CSVs.
 	subscriptions []operatorsv1alpha1.Subscription
 	csvs          []operatorsv1alpha1.ClusterServiceVersion
 }
 
-// conflicts says what a trial of bundles of one package would change on a cluster. It
-// is pure.
-func conflicts(pkg string, all []*bundles.Bundle, in inUse) []string {
+// listConflicts returns what a trial of bundles of one package would change on a cluster. It is pure.
+func listConflicts(pkg string, all []*bundles.Bundle, existing usage) []string {
 	var out []string
-	for _, s := range in.subscriptions {
+	for _, s := range existing.subscriptions {
 		if s.Spec != nil && s.Spec.Package == pkg {
 			out = append(out, fmt.Sprintf("Subscription %s/%s subscribes to package %s", s.Namespace, s.Name, pkg))
 		}
 	}
-	for _, csv := range in.csvs {
-		if shared := sharedKinds(csv, all); shared != "" {
+	for _, csv := range existing.csvs {
+		if shared := listSharedKinds(csv, all); shared != "" {
 			out = append(out, fmt.Sprintf("ClusterServiceVersion %s/%s owns %s", csv.Namespace, csv.Name, shared))
 		}
 	}
-	for _, o := range in.objects {
+	for _, o := range existing.objects {
 		out = append(out, o.String()+" exists")
 	}
 	return out
 }
 
-// sharedKinds names the kinds of the bundles that a ClusterServiceVersion owns.
-func sharedKinds(csv operatorsv1alpha1.ClusterServiceVersion, all []*bundles.Bundle) string {
+// listSharedKinds returns the kinds of the bundles that a ClusterServiceVersion owns, separated by commas.
+func listSharedKinds(csv operatorsv1alpha1.ClusterServiceVersion, all []*bundles.Bundle) string {
 	var names []string
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 		has := func(b *bundles.Bundle) bool {
@@ -83,13 +84,14 @@ func sharedKinds(csv operatorsv1alpha1.ClusterServiceVersion, all []*bundles.Bun
 	return strings.Join(names, ", ")
 }
 
-// check looks for OLM, and for what the trial would change.
-func (t *trial) check(ctx context.Context) (string, error) {
-	in, err := t.observe(ctx)
+// checkCluster returns an error if the cluster has no OLM, or if the trial would change existing objects. If the
+// options allow existing objects, it adds a note for each of them instead.
+func (t *trial) checkCluster(ctx context.Context) (string, error) {
+	existing, err := t.readUsage(ctx)
 	if err != nil {
 		return "", err
 	}
-	found := conflicts(t.Bundle.Bundle.Package, t.bundles(), in)
+	found := listConflicts(t.Bundle.Bundle.Package, t.listBundles(), existing)
 	switch {
 	case len(found) == 0:
 		return "the cluster has OLM, and nothing of package " + t.Bundle.Bundle.Package, nil
@@ -97,12 +99,13 @@ func (t *trial) check(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w: %s", ErrConflict, strings.Join(found, "; "))
 	}
 	for _, f := range found {
-		t.report.note("It was there before the trial, and is not removed: %s.", f)
+		t.report.addNote("It was there before the trial, and is not removed: %s.", f)
 	}
 	return "the cluster has OLM; trying the bundle beside what is there", nil
 }
 
-func (t *trial) bundles() []*bundles.Bundle {
+// listBundles returns the bundles of the trial.
+func (t *trial) listBundles() []*bundles.Bundle {
 	out := []*bundles.Bundle{t.Bundle.Bundle}
 	if t.From != nil {
 		out = append(out, t.From.Bundle)
@@ -110,48 +113,48 @@ func (t *trial) bundles() []*bundles.Bundle {
 	return out
 }
 
-func (t *trial) observe(ctx context.Context) (inUse, error) {
+// readUsage reads what the cluster already has of the operator.
+func (t *trial) readUsage(ctx context.Context) (usage, error) {
 	var subscriptions operatorsv1alpha1.SubscriptionList
 	if err := t.List(ctx, &subscriptions); meta.IsNoMatchError(err) {
-		return inUse{}, ErrNoOLM
+		return usage{}, ErrNoOLM
 	} else if err != nil {
-		return inUse{}, fmt.Errorf("list Subscriptions: %w", err)
+		return usage{}, fmt.Errorf("list Subscriptions: %w", err)
 	}
 	var csvs operatorsv1alpha1.ClusterServiceVersionList
 	originals, err := labels.Parse("!" + operatorsv1alpha1.CopiedLabelKey)
 	if err != nil {
-		return inUse{}, fmt.Errorf("select ClusterServiceVersions: %w", err)
+		return usage{}, fmt.Errorf("select ClusterServiceVersions: %w", err)
 	}
 	if err := t.List(ctx, &csvs, client.MatchingLabelsSelector{Selector: originals}); err != nil {
-		return inUse{}, fmt.Errorf("list ClusterServiceVersions: %w", err)
+		return usage{}, fmt.Errorf("list ClusterServiceVersions: %w", err)
 	}
-	in := inUse{subscriptions: subscriptions.Items, csvs: csvs.Items}
+	existing := usage{subscriptions: subscriptions.Items, csvs: csvs.Items}
 	var wanted []object
-	for _, b := range t.bundles() {
+	for _, b := range t.listBundles() {
 		for _, o := range b.Objects {
 			gvk := o.GroupVersionKind()
-			wanted = append(wanted, object{gvk.Group, gvk.Version, gvk.Kind, o.GetName()})
+			wanted = append(wanted, object{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: o.GetName()})
 		}
 	}
-	in.objects, err = t.existing(ctx, wanted)
-	return in, err
+	existing.objects, err = t.listExisting(ctx, wanted)
+	return existing, err
 }
 
-// existing returns those of some objects that are in no namespace, and that are there,
-// each once.
-func (t *trial) existing(ctx context.Context, wanted []object) ([]object, error) {
+// listExisting returns the wanted objects that are cluster-scoped and exist, each once.
+func (t *trial) listExisting(ctx context.Context, wanted []object) ([]object, error) {
 	var out []object
 	for _, o := range wanted {
-		cluster, err := t.isClusterScoped(o)
+		isClusterScoped, err := t.isClusterScoped(o)
 		if err != nil {
 			return nil, err
 		}
-		if !cluster || slices.ContainsFunc(out, func(have object) bool { return have == o }) {
+		if !isClusterScoped || slices.ContainsFunc(out, func(have object) bool { return have == o }) {
 			continue
 		}
-		there := &metav1.PartialObjectMetadata{}
-		there.SetGroupVersionKind(o.gvk())
-		switch err := t.Get(ctx, client.ObjectKey{Name: o.Name}, there); {
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(o.toGVK())
+		switch err := t.Get(ctx, client.ObjectKey{Name: o.Name}, live); {
 		case err == nil:
 			out = append(out, o)
 		case !apierrors.IsNotFound(err):
@@ -161,10 +164,10 @@ func (t *trial) existing(ctx context.Context, wanted []object) ([]object, error)
 	return out, nil
 }
 
-// isClusterScoped tells whether objects of this kind are in no namespace. A kind that
-// the cluster does not serve has no objects.
+// isClusterScoped reports whether objects of this kind are cluster-scoped; false for a kind that the cluster does
+// not serve.
 func (t *trial) isClusterScoped(o object) (bool, error) {
-	mapping, err := t.RESTMapper().RESTMapping(o.gvk().GroupKind(), o.Version)
+	mapping, err := t.RESTMapper().RESTMapping(o.toGVK().GroupKind(), o.Version)
 	if meta.IsNoMatchError(err) {
 		return false, nil
 	}

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxLog bounds what is read of the log of a container.
+// maxLog limits how many bytes of the log of a container are read.
 const maxLog = 4 << 20
 
-// findDenials looks for requests that RBAC denied, in the logs of the pods and in the
-// Events of the namespace. An operator that does not log its errors hides them.
+// findDenials reports requests that RBAC denied as problems. It finds them in the logs of the pods and in the Events of
+// the namespace, so it cannot find denials that an operator does not log. A log that cannot be read becomes a note.
 func (t *trial) findDenials(ctx context.Context) (string, error) {
 	var events corev1.EventList
 	if err := t.List(ctx, &events, client.InNamespace(t.namespace)); err != nil {
@@ -27,7 +27,7 @@ func (t *trial) findDenials(ctx context.Context) (string, error) {
 	}
 	var found []Denial
 	for _, e := range events.Items {
-		found = append(found, denials(e.Message, fmt.Sprintf("Event of %s %s", e.InvolvedObject.Kind,
+		found = append(found, parseDenials(e.Message, fmt.Sprintf("Event of %s %s", e.InvolvedObject.Kind,
 			e.InvolvedObject.Name))...)
 	}
 	var pods corev1.PodList
@@ -37,23 +37,25 @@ func (t *trial) findDenials(ctx context.Context) (string, error) {
 	logs, unread := 0, []string{}
 	for _, p := range pods.Items {
 		if p.Labels[labelStub] == "true" {
-			continue
+			continue // a stub runs no program, and has no log
 		}
 		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-			text, err := t.pods.CoreV1().Pods(t.namespace).GetLogs(p.Name,
+			text, err := t.kube.CoreV1().Pods(t.namespace).GetLogs(p.Name,
 				&corev1.PodLogOptions{Container: c.Name, LimitBytes: ptr.To[int64](maxLog)}).DoRaw(ctx)
 			if err != nil {
 				unread = append(unread, fmt.Sprintf("%s of pod %s (%v)", c.Name, p.Name, err))
 				continue
 			}
 			logs++
-			found = append(found, denials(string(text), fmt.Sprintf("log of pod %s, container %s", p.Name, c.Name))...)
+			found = append(found, parseDenials(string(text),
+				fmt.Sprintf("log of pod %s, container %s", p.Name, c.Name))...)
 		}
 	}
 	if len(unread) > 0 {
-		t.report.note("These logs could not be read, so denials in them are not known: %s.", strings.Join(unread, ", "))
+		t.report.addNote("These logs could not be read, so denials in them are not known: %s.",
+			strings.Join(unread, ", "))
 	}
-	t.report.Denials = distinct(found)
+	t.report.Denials = removeDuplicates(found)
 	for _, d := range t.report.Denials {
 		t.report.Problems = append(t.report.Problems, fmt.Sprintf("RBAC denied a request: %s (%s)", d, d.Source))
 	}
@@ -63,16 +65,16 @@ func (t *trial) findDenials(ctx context.Context) (string, error) {
 	return fmt.Sprintf("no denied request in %d Events and in the logs of %d containers", len(events.Items), logs), nil
 }
 
-// denied is what the API server says when RBAC denies a request. The quotes are escaped
-// where the message is in a string of a structured log.
-var denied = regexp.MustCompile(`is forbidden: User \\*"([^"\\]+)\\*" cannot (\S+) ` +
+// denialPattern matches the message of the API server for a request that RBAC denied. The quotes are escaped if the
+// message is in a string of a structured log.
+var denialPattern = regexp.MustCompile(`is forbidden: User \\*"([^"\\]+)\\*" cannot (\S+) ` +
 	`(?:resource \\*"([^"\\]+)\\*" in API group \\*"([^"\\]*)\\*"|path \\*"([^"\\]+)\\*")` +
 	`(?: (in the namespace) \\*"([^"\\]+)\\*"| (at the cluster scope))?`)
 
-// denials are the denied requests that a text tells of. It is pure.
-func denials(text, source string) []Denial {
+// parseDenials returns the denied requests in a text. It is pure.
+func parseDenials(text, source string) []Denial {
 	var out []Denial
-	for _, m := range denied.FindAllStringSubmatch(text, -1) {
+	for _, m := range denialPattern.FindAllStringSubmatch(text, -1) {
 		d := Denial{User: m[1], Verb: m[2], Resource: m[3] + m[5], Group: m[4], Source: source, Scope: m[8]}
 		if m[7] != "" {
 			d.Scope = m[6] + " " + m[7]
@@ -82,10 +84,10 @@ func denials(text, source string) []Denial {
 	return out
 }
 
-// distinct keeps the first of denials that differ at most in their source.
-func distinct(in []Denial) []Denial {
+// removeDuplicates keeps the first of the denials that differ only in their source.
+func removeDuplicates(denials []Denial) []Denial {
 	var out []Denial
-	for _, d := range in {
+	for _, d := range denials {
 		if !slices.ContainsFunc(out, func(have Denial) bool { have.Source = d.Source; return have == d }) {
 			out = append(out, d)
 		}

@@ -21,14 +21,13 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
-// install approves OLM's plan for a bundle, and waits until OLM says that the bundle is
-// installed.
-func (t *trial) install(ctx context.Context, r Release) (string, error) {
+// installBundle approves OLM's plan for a bundle, and waits until OLM has installed the bundle.
+func (t *trial) installBundle(ctx context.Context, r Release) (string, error) {
 	plan, err := t.awaitPlan(ctx, r.Bundle.Name)
 	if err != nil {
 		return "", err
 	}
-	if err := t.admit(ctx, plan); err != nil {
+	if err := t.checkPlan(ctx, plan); err != nil {
 		return "", err
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"approved":true}}`))
@@ -39,39 +38,41 @@ func (t *trial) install(ctx context.Context, r Release) (string, error) {
 		return "", err
 	}
 	message := "installed " + r.Bundle.Name
-	if others := without(plan.Spec.ClusterServiceVersionNames, r.Bundle.Name); len(others) > 0 {
-		message += ", with " + strings.Join(others, ", ")
+	if dependencies := removeName(plan.Spec.ClusterServiceVersionNames, r.Bundle.Name); len(dependencies) > 0 {
+		message += ", with " + strings.Join(dependencies, ", ")
 	}
 	return message, nil
 }
 
-func without(names []string, name string) []string {
+// removeName returns the names without one name.
+func removeName(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
-// awaitPlan waits for the plan that installs a bundle, until it can be approved
-// (docs/olm.md, fact 4).
+// awaitPlan returns the plan that installs a bundle as soon as the plan can be approved (docs/olm.md, fact 4). It
+// returns a failure of the bundle if OLM reports for longer than resolveLimit that it cannot resolve, or makes no
+// plan within the timeout.
 func (t *trial) awaitPlan(ctx context.Context, csv string) (*operatorsv1alpha1.InstallPlan, error) {
 	var found *operatorsv1alpha1.InstallPlan
 	var problem string
-	var since time.Time
+	var problemSince time.Time
 	err := t.poll(ctx, t.Timeout, func(ctx context.Context) (bool, error) {
 		var plans operatorsv1alpha1.InstallPlanList
 		if err := t.List(ctx, &plans, client.InNamespace(t.namespace)); err != nil {
 			return false, fmt.Errorf("list InstallPlans: %w", err)
 		}
 		var err error
-		if found, err = pendingPlan(plans.Items, csv); found != nil || err != nil {
+		if found, err = findPendingPlan(plans.Items, csv); found != nil || err != nil {
 			return true, err
 		}
-		said, err := t.whyUnresolved(ctx)
+		current, err := t.explainUnresolved(ctx)
 		switch {
 		case err != nil:
 			return false, err
-		case said == "" || problem == "":
-			since = t.Now()
+		case current == "" || problem == "": // there is no problem, or it has just begun
+			problemSince = t.Now()
 		}
-		if problem = said; problem != "" && t.Now().Sub(since) > resolveLimit {
+		if problem = current; problem != "" && t.Now().Sub(problemSince) > resolveLimit {
 			return false, failf("OLM cannot install %s: %s", csv, problem)
 		}
 		return false, nil
@@ -83,9 +84,9 @@ func (t *trial) awaitPlan(ctx context.Context, csv string) (*operatorsv1alpha1.I
 	return found, err
 }
 
-// pendingPlan returns the plan that installs a CSV and waits for approval; nil if there
-// is none yet. A plan for something else is an error. It is pure.
-func pendingPlan(plans []operatorsv1alpha1.InstallPlan, csv string) (*operatorsv1alpha1.InstallPlan, error) {
+// findPendingPlan returns the plan that installs a CSV and waits for approval; nil if there is none yet. It returns
+// an error if a plan for another CSV waits for approval. It is pure.
+func findPendingPlan(plans []operatorsv1alpha1.InstallPlan, csv string) (*operatorsv1alpha1.InstallPlan, error) {
 	for i := range plans {
 		p := &plans[i]
 		if p.Spec.Approved || p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
@@ -100,61 +101,63 @@ func pendingPlan(plans []operatorsv1alpha1.InstallPlan, csv string) (*operatorsv
 	return nil, nil
 }
 
-// whyUnresolved returns what OLM says on the Subscription; empty if that is nothing bad.
-func (t *trial) whyUnresolved(ctx context.Context) (string, error) {
+// explainUnresolved returns OLM's message about a failed resolution or unpacking; empty if neither failed.
+func (t *trial) explainUnresolved(ctx context.Context) (string, error) {
 	var s operatorsv1alpha1.Subscription
 	if err := t.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: objectName}, &s); err != nil {
 		return "", fmt.Errorf("get Subscription: %w", err)
 	}
 	for _, c := range s.Status.Conditions {
-		bad := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed ||
+		isProblem := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed ||
 			c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed
-		if bad && c.Status == corev1.ConditionTrue {
+		if isProblem && c.Status == corev1.ConditionTrue {
 			return strings.TrimSpace(c.Message), nil
 		}
 	}
 	return "", nil
 }
 
-// admit refuses a plan that would change what was there before, and writes down what
-// else it makes outside of the namespace.
-func (t *trial) admit(ctx context.Context, plan *operatorsv1alpha1.InstallPlan) error {
+// checkPlan returns an error if a plan would change existing objects. Otherwise it records the other cluster-scoped
+// objects that the plan creates.
+func (t *trial) checkPlan(ctx context.Context, plan *operatorsv1alpha1.InstallPlan) error {
 	var steps []object
 	for _, s := range plan.Status.Plan {
 		if s != nil {
-			steps = append(steps, object{s.Resource.Group, s.Resource.Version, s.Resource.Kind, s.Resource.Name})
+			steps = append(steps, object{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind,
+				Name: s.Resource.Name})
 		}
 	}
-	fresh := slices.DeleteFunc(steps, func(o object) bool { return slices.Contains(t.made.Objects, o) })
-	there, err := t.existing(ctx, fresh)
+	unrecorded := slices.DeleteFunc(steps, func(o object) bool { return slices.Contains(t.record.Objects, o) })
+	existing, err := t.listExisting(ctx, unrecorded)
 	if err != nil {
 		return err
 	}
-	if len(there) > 0 && !t.AllowExisting {
-		return fmt.Errorf("%w: InstallPlan %s would change %s", ErrConflict, plan.Name, names(there))
+	if len(existing) > 0 && !t.AllowExisting {
+		return fmt.Errorf("%w: InstallPlan %s would change %s", ErrConflict, plan.Name, joinNames(existing))
 	}
-	var made []object
-	for _, o := range fresh {
-		cluster, err := t.isClusterScoped(o)
+	var created []object
+	for _, o := range unrecorded {
+		isClusterScoped, err := t.isClusterScoped(o)
 		if err != nil {
 			return err
 		}
-		if cluster && !slices.Contains(there, o) {
-			made = append(made, o)
+		if isClusterScoped && !slices.Contains(existing, o) {
+			created = append(created, o)
 		}
 	}
-	return t.remember(ctx, made, nil)
+	return t.recordCreated(ctx, created, nil)
 }
 
-// awaitCSV waits until OLM has installed a ClusterServiceVersion.
+// awaitCSV waits until OLM has installed a ClusterServiceVersion. It returns a failure of the bundle if the plan or the
+// ClusterServiceVersion fails, or if OLM does not finish within the timeout.
 func (t *trial) awaitCSV(ctx context.Context, name string, plan *operatorsv1alpha1.InstallPlan) error {
-	last := "it does not exist"
+	lastState := "it does not exist"
 	err := t.poll(ctx, t.Timeout, func(ctx context.Context) (bool, error) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(plan), plan); err != nil {
 			return false, fmt.Errorf("get InstallPlan %s: %w", plan.Name, err)
 		}
 		if plan.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
-			return false, failf("InstallPlan %s of %s failed: %s", plan.Name, name, planMessage(plan))
+			return false, failf("InstallPlan %s of %s failed: %s", plan.Name, name, formatPlanFailure(plan))
 		}
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := t.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: name}, csv)
@@ -164,19 +167,20 @@ func (t *trial) awaitCSV(ctx context.Context, name string, plan *operatorsv1alph
 		if err != nil {
 			return false, fmt.Errorf("get ClusterServiceVersion %s: %w", name, err)
 		}
-		last = csvMessage(csv)
+		lastState = formatCSVState(csv)
 		if csv.Status.Phase == operatorsv1alpha1.CSVPhaseFailed {
-			return false, failf("OLM could not install %s: %s%s", name, last, t.whyUnready(ctx))
+			return false, failf("OLM could not install %s: %s%s", name, lastState, t.explainUnready(ctx))
 		}
 		return csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return failf("OLM did not install %s within %s: %s%s", name, t.Timeout, last, t.whyUnready(ctx))
+		return failf("OLM did not install %s within %s: %s%s", name, t.Timeout, lastState, t.explainUnready(ctx))
 	}
 	return err
 }
 
-func planMessage(p *operatorsv1alpha1.InstallPlan) string {
+// formatPlanFailure returns why an InstallPlan failed.
+func formatPlanFailure(p *operatorsv1alpha1.InstallPlan) string {
 	for _, c := range p.Status.Conditions {
 		if c.Status == corev1.ConditionFalse && c.Message != "" {
 			return c.Message
@@ -185,9 +189,8 @@ func planMessage(p *operatorsv1alpha1.InstallPlan) string {
 	return cmp.Or(p.Status.Message, "it does not say why")
 }
 
-// csvMessage is the state of a ClusterServiceVersion, and the requirements that are not
-// met. It is pure.
-func csvMessage(csv *operatorsv1alpha1.ClusterServiceVersion) string {
+// formatCSVState returns the phase of a ClusterServiceVersion, and the requirements that are not met. It is pure.
+func formatCSVState(csv *operatorsv1alpha1.ClusterServiceVersion) string {
 	out := cmp.Or(string(csv.Status.Phase), "it has no phase")
 	if csv.Status.Message != "" {
 		out += fmt.Sprintf(" (%s): %s", csv.Status.Reason, csv.Status.Message)

@@ -23,56 +23,57 @@ import (
 const (
 	// objectName is the name of the OperatorGroup, the CatalogSource and the Subscription.
 	objectName = "bellwether-try"
-	// annotationAlone keeps OLM from looking at the catalogs of its global namespace.
-	annotationAlone = "olm.operatorframework.io/exclude-global-namespace-resolution"
+	// annotationExcludeGlobal makes OLM ignore the catalogs of its global namespace.
+	annotationExcludeGlobal = "olm.operatorframework.io/exclude-global-namespace-resolution"
 
 	catalogReady = "READY"
 )
 
-// record is what a trial makes outside of its namespace.
+// record is what a trial creates outside its namespace.
 type record struct {
-	// Package is the one that was tried.
+	// Package is the package that was tried.
 	Package string `json:"package"`
-	// Objects are in no namespace. They were not there before.
+	// Objects are the cluster-scoped objects that did not exist before.
 	Objects []object `json:"objects,omitempty"`
-	// Examples are needed for kinds that were there before.
+	// Examples are the examples that the trial created. The removal needs them for kinds that existed before.
 	Examples []Example `json:"examples,omitempty"`
 }
 
-// prepare makes the namespace and its OperatorGroup.
+// prepare chooses the install mode, and creates the namespace with the record of the trial and its OperatorGroup.
 func (t *trial) prepare(ctx context.Context) (string, error) {
-	mode, err := chooseMode(t.Mode, t.bundles()...)
+	mode, err := chooseMode(t.Mode, t.listBundles()...)
 	if err != nil {
 		return "", err
 	}
 	t.report.InstallMode = mode
-	t.made = record{Package: t.Bundle.Bundle.Package}
-	text, err := json.Marshal(t.made)
+	t.record = record{Package: t.Bundle.Bundle.Package}
+	text, err := json.Marshal(t.record)
 	if err != nil {
 		return "", fmt.Errorf("encode record: %w", err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "bellwether-try-", Labels: map[string]string{LabelTry: t.made.Package},
-		Annotations: map[string]string{annotationMade: string(text)},
+		GenerateName: "bellwether-try-", Labels: map[string]string{LabelTry: t.record.Package},
+		Annotations: map[string]string{annotationRecord: string(text)},
 	}}
-	// An interrupt must not leave a namespace whose name was not learnt.
+	// After an interrupt, the name of the new namespace must be known, so that it can be removed.
 	if err := t.Create(context.WithoutCancel(ctx), namespace, fieldOwner); err != nil {
 		return "", fmt.Errorf("create a namespace: %w", err)
 	}
 	t.namespace, t.report.Namespace = namespace.Name, namespace.Name
-	group := &operatorsv1.OperatorGroup{ObjectMeta: t.named()}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: t.newObjectMeta()}
 	group.Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyDefault
 	if mode != operatorsv1alpha1.InstallModeTypeAllNamespaces {
 		group.Spec.TargetNamespaces = []string{t.namespace}
 	}
-	alone, err := t.standsAlone()
+	isIndependent, err := t.hasNoDependencies()
 	if err != nil {
 		return "", err
 	}
-	if alone {
-		group.Annotations = map[string]string{annotationAlone: "true"}
+	if isIndependent {
+		group.Annotations = map[string]string{annotationExcludeGlobal: "true"}
 	} else {
-		t.report.note("%s has dependencies. OLM takes them from the catalogs of its global namespace.", t.report.Bundle)
+		t.report.addNote("%s has dependencies. OLM takes them from the catalogs of its global namespace.",
+			t.report.Bundle)
 	}
 	if err := t.Create(ctx, group, fieldOwner); err != nil {
 		return "", fmt.Errorf("create OperatorGroup: %w", err)
@@ -80,42 +81,44 @@ func (t *trial) prepare(ctx context.Context) (string, error) {
 	return fmt.Sprintf("created namespace %s (install mode %s)", t.namespace, mode), nil
 }
 
-// standsAlone tells whether no bundle has dependencies: an unhealthy catalog of the
-// cluster then does not matter.
-func (t *trial) standsAlone() (bool, error) {
-	for _, r := range t.releases() {
-		if needs, err := needsOthers(r); needs || err != nil {
+// hasNoDependencies reports whether no bundle has dependencies. Then OLM can ignore the catalogs of the cluster, and an
+// unhealthy catalog does not prevent the trial.
+func (t *trial) hasNoDependencies() (bool, error) {
+	for _, r := range t.listReleases() {
+		if needs, err := hasDependencies(r); needs || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func (t *trial) releases() []Release {
+// listReleases returns the bundles in the order of their installation.
+func (t *trial) listReleases() []Release {
 	if t.From != nil {
 		return []Release{*t.From, t.Bundle}
 	}
 	return []Release{t.Bundle}
 }
 
-func (t *trial) named() metav1.ObjectMeta {
+// newObjectMeta returns the metadata of the objects that the trial creates in its namespace.
+func (t *trial) newObjectMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: t.namespace, Name: objectName,
-		Labels: map[string]string{LabelTry: t.made.Package}}
+		Labels: map[string]string{LabelTry: t.record.Package}}
 }
 
-// serve makes the CatalogSource, waits until OLM has read it, and subscribes.
-func (t *trial) serve(ctx context.Context) (string, error) {
-	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: t.named(), Spec: operatorsv1alpha1.CatalogSourceSpec{
+// serveCatalog creates the CatalogSource, waits until OLM has read it, and creates the Subscription.
+func (t *trial) serveCatalog(ctx context.Context) (string, error) {
+	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: t.newObjectMeta(), Spec: operatorsv1alpha1.CatalogSourceSpec{
 		SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: t.Catalog.Address, Image: t.Catalog.Image,
-		DisplayName: "Trial of " + t.made.Package, Publisher: "Bellwether",
+		DisplayName: "Trial of " + t.record.Package, Publisher: "Bellwether",
 	}}
 	if err := t.Create(ctx, source, fieldOwner); err != nil {
 		return "", fmt.Errorf("create CatalogSource: %w", err)
 	}
-	where := cmp.Or(t.Catalog.Address, t.Catalog.Image)
+	location := cmp.Or(t.Catalog.Address, t.Catalog.Image)
 	limit := min(t.Timeout, catalogLimit)
 	if t.Catalog.Image != "" {
-		limit = t.Timeout // the image has to be pulled
+		limit = t.Timeout // the image must be pulled
 	}
 	state := ""
 	err := t.poll(ctx, limit, func(ctx context.Context) (bool, error) {
@@ -129,27 +132,27 @@ func (t *trial) serve(ctx context.Context) (string, error) {
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return "", fmt.Errorf("%w at %s within %s: the connection is %s", ErrCatalog, where, limit,
-			cmp.Or(state, "not there: OLM may not be running"))
+		return "", fmt.Errorf("%w at %s within %s: the connection is %s", ErrCatalog, location, limit,
+			cmp.Or(state, "not there: OLM might not be running"))
 	case err != nil:
 		return "", err
 	}
-	first := t.releases()[0].Bundle.Name
-	err = t.Create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: t.named(),
+	firstBundle := t.listReleases()[0].Bundle.Name
+	err = t.Create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: t.newObjectMeta(),
 		Spec: &operatorsv1alpha1.SubscriptionSpec{
-			Package: t.made.Package, Channel: cmp.Or(t.Catalog.Channel, Channel), CatalogSource: objectName,
-			CatalogSourceNamespace: t.namespace, StartingCSV: first,
+			Package: t.record.Package, Channel: cmp.Or(t.Catalog.Channel, Channel), CatalogSource: objectName,
+			CatalogSourceNamespace: t.namespace, StartingCSV: firstBundle,
 			InstallPlanApproval: operatorsv1alpha1.ApprovalManual,
 		}}, fieldOwner)
 	if err != nil {
 		return "", fmt.Errorf("create Subscription: %w", err)
 	}
-	return "OLM reads the catalog at " + where, nil
+	return "OLM reads the catalog at " + location, nil
 }
 
-// remember writes down what is going to be made, before it is.
-func (t *trial) remember(ctx context.Context, objects []object, examples []Example) error {
-	next := t.made
+// recordCreated records objects in an annotation of the namespace before they are created.
+func (t *trial) recordCreated(ctx context.Context, objects []object, examples []Example) error {
+	next := t.record
 	next.Objects = append(slices.Clone(next.Objects), objects...)
 	next.Examples = append(slices.Clone(next.Examples), examples...)
 	text, err := json.Marshal(next)
@@ -157,7 +160,7 @@ func (t *trial) remember(ctx context.Context, objects []object, examples []Examp
 		return fmt.Errorf("encode record: %w", err)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]string{annotationMade: string(text)}}})
+		"annotations": map[string]string{annotationRecord: string(text)}}})
 	if err != nil {
 		return fmt.Errorf("encode record: %w", err)
 	}
@@ -165,14 +168,14 @@ func (t *trial) remember(ctx context.Context, objects []object, examples []Examp
 	if err := t.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
 		return fmt.Errorf("write down what will be created: %w", err)
 	}
-	t.made = next
+	t.record = next
 	return nil
 }
 
-// names lists objects in a sentence.
-func names[T fmt.Stringer](in []T) string {
-	out := make([]string, 0, len(in))
-	for _, o := range in {
+// joinNames returns the names of objects, separated by commas.
+func joinNames[T fmt.Stringer](objects []T) string {
+	out := make([]string, 0, len(objects))
+	for _, o := range objects {
 		out = append(out, o.String())
 	}
 	return strings.Join(out, ", ")

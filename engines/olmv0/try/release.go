@@ -19,7 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 )
 
-// ErrPair says that two bundles are not two versions of one operator, in order.
+// ErrPair means that two bundles are not an older and a newer version of one operator.
 var ErrPair = errors.New("no upgrade")
 
 // Release is a bundle, and its image if it has one.
@@ -28,24 +28,24 @@ type Release struct {
 	Image  string
 }
 
-// Catalog is where OLM gets the bundles. One of the two fields is set.
+// Catalog is the source of the bundles for OLM. Either Address or Image is set.
 type Catalog struct {
-	// Address is the host and port of a catalog that serves what Content returns. The
-	// cluster must reach it.
+	// Address is the host and port of a catalog that serves the view of NewCatalogView. The cluster must reach the
+	// address.
 	Address string
 	// Image is a published catalog, which OLM runs in a pod. It must offer the bundles
 	// and the upgrade between them.
 	Image string
-	// Channel is the one to subscribe to.
+	// Channel is the channel to subscribe to.
 	Channel string
 }
 
-// Channel is the one of Content.
+// Channel is the name of the channel in the view of NewCatalogView.
 const Channel = "try"
 
-// Content is a catalog of one channel with the bundles of a trial. Bundles that fit
-// into an InstallPlan need no image, and no pod that unpacks it.
-func Content(b Release, from *Release) (view.View, error) {
+// NewCatalogView returns a catalog of one channel with the bundles of a trial. Bundles that fit into an InstallPlan
+// need no image, and no pod that unpacks the image.
+func NewCatalogView(b Release, from *Release) (view.View, error) {
 	out := &catalogs.Package{Name: b.Bundle.Package, DefaultChannel: Channel, Bundles: map[string]*catalogs.Bundle{}}
 	c := &catalogs.Channel{Name: Channel}
 	out.Channels = map[string]*catalogs.Channel{Channel: c}
@@ -65,7 +65,7 @@ func Content(b Release, from *Release) (view.View, error) {
 	return view.All([]*catalogs.Package{out})
 }
 
-// checkPair tells whether a bundle can be an upgrade of another one.
+// checkPair returns an error if a bundle cannot be an upgrade of another bundle.
 func checkPair(b, from *bundles.Bundle) error {
 	switch {
 	case b.Package != from.Package:
@@ -79,16 +79,16 @@ func checkPair(b, from *bundles.Bundle) error {
 	return nil
 }
 
-// addRelease adds a bundle to a catalog in the way in which the agent would serve it.
+// addRelease adds a bundle and its channel entry to a catalog, in the form in which the agent would serve the bundle.
 func addRelease(p *catalogs.Package, r Release, e catalogs.Entry) error {
 	b, err := compile.Bundle(r.Bundle, r.Image)
 	if err != nil {
 		return err
 	}
-	alone := &catalogs.Package{Name: p.Name, DefaultChannel: Channel,
+	single := &catalogs.Package{Name: p.Name, DefaultChannel: Channel,
 		Bundles:  map[string]*catalogs.Bundle{b.Name: b},
 		Channels: map[string]*catalogs.Channel{Channel: {Name: Channel, Entries: []catalogs.Entry{{Name: b.Name}}}}}
-	served, err := view.Build(view.Input{Package: alone, Next: b.Name})
+	served, err := view.Build(view.Input{Package: single, Next: b.Name})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,8 @@ func addRelease(p *catalogs.Package, r Release, e catalogs.Entry) error {
 	return nil
 }
 
-// declaresUpgrade tells whether a bundle says that it follows another one.
+// declaresUpgrade reports whether a bundle names another bundle (from) as its predecessor, in replaces, skips or
+// olm.skipRange.
 func declaresUpgrade(b, from *bundles.Bundle) bool {
 	if b.CSV.Spec.Replaces == from.Name || slices.Contains(b.CSV.Spec.Skips, from.Name) {
 		return true
@@ -106,8 +107,8 @@ func declaresUpgrade(b, from *bundles.Bundle) bool {
 	return err == nil && in(from.Version)
 }
 
-// needsOthers tells whether a bundle has dependencies.
-func needsOthers(r Release) (bool, error) {
+// hasDependencies reports whether a bundle has dependencies.
+func hasDependencies(r Release) (bool, error) {
 	b, err := compile.Bundle(r.Bundle, r.Image)
 	if err != nil {
 		return false, err
@@ -116,22 +117,23 @@ func needsOthers(r Release) (bool, error) {
 	return len(needs) > 0, err
 }
 
-// modes are in the order in which they are preferred: the less of the cluster an
-// operator watches, the less it can touch.
-var modes = []operatorsv1alpha1.InstallModeType{
+// preferredModes are the install modes, the most preferred first: an operator that watches fewer namespaces can
+// change less.
+var preferredModes = []operatorsv1alpha1.InstallModeType{
 	operatorsv1alpha1.InstallModeTypeOwnNamespace, operatorsv1alpha1.InstallModeTypeSingleNamespace,
 	operatorsv1alpha1.InstallModeTypeAllNamespaces, operatorsv1alpha1.InstallModeTypeMultiNamespace,
 }
 
-// ErrMode says that a bundle does not support an install mode.
+// ErrMode means that a bundle does not support an install mode.
 var ErrMode = errors.New("unsupported install mode")
 
-// chooseMode returns the wanted install mode, or the first that all bundles support.
+// chooseMode returns the wanted install mode if all bundles support it. If wanted is empty, it returns the first mode
+// that all bundles support.
 func chooseMode(wanted operatorsv1alpha1.InstallModeType, all ...*bundles.Bundle) (operatorsv1alpha1.InstallModeType,
 	error) {
 	var shared []operatorsv1alpha1.InstallModeType
-	for _, m := range modes {
-		if !slices.ContainsFunc(all, func(b *bundles.Bundle) bool { return !supports(b, m) }) {
+	for _, m := range preferredModes {
+		if !slices.ContainsFunc(all, func(b *bundles.Bundle) bool { return !hasMode(b, m) }) {
 			shared = append(shared, m)
 		}
 	}
@@ -146,13 +148,15 @@ func chooseMode(wanted operatorsv1alpha1.InstallModeType, all ...*bundles.Bundle
 	return "", fmt.Errorf("%w %q: supported: %v", ErrMode, wanted, shared)
 }
 
-func supports(b *bundles.Bundle, m operatorsv1alpha1.InstallModeType) bool {
+// hasMode reports whether a bundle supports an install mode.
+func hasMode(b *bundles.Bundle, m operatorsv1alpha1.InstallModeType) bool {
 	return slices.ContainsFunc(b.CSV.Spec.InstallModes,
 		func(s operatorsv1alpha1.InstallMode) bool { return s.Type == m && s.Supported })
 }
 
-// examplesOf are the custom resources that a bundle shows its readers.
-func examplesOf(b *bundles.Bundle) ([]*unstructured.Unstructured, error) {
+// readExamples returns the custom resources in a bundle's annotation alm-examples; nil if there are none. An invalid
+// annotation is a failure of the bundle.
+func readExamples(b *bundles.Bundle) ([]*unstructured.Unstructured, error) {
 	text := b.CSV.Annotations["alm-examples"]
 	if text == "" {
 		return nil, nil

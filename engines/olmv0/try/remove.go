@@ -25,14 +25,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// labelOwnerNamespace is on what OLM makes for a ClusterServiceVersion outside of its
-// namespace, with that namespace.
+// labelOwnerNamespace is the label with the namespace of the ClusterServiceVersion on the objects that OLM makes for
+// it outside that namespace.
 const labelOwnerNamespace = "olm.owner.namespace"
 
-// generated are the kinds of objects that OLM makes for a ClusterServiceVersion or an
-// OperatorGroup outside of its namespace. All are in no namespace, but for RoleBindings
-// in kube-system.
-var generated = []schema.GroupVersionKind{
+// generatedKinds are the kinds of objects that OLM makes for a ClusterServiceVersion or an OperatorGroup outside its
+// namespace. All objects are cluster-scoped, except for RoleBindings in kube-system.
+var generatedKinds = []schema.GroupVersionKind{
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
@@ -41,9 +40,9 @@ var generated = []schema.GroupVersionKind{
 	{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
 }
 
-// Remove removes what a trial left in and around a namespace: one that was kept, or one
-// whose process was killed. It uses Config, Timeout, Progress and Now of the options. It
-// returns remarks. The error wraps ErrNotTried where Run did not make the namespace.
+// Remove removes everything that a trial left in and around a namespace, for instance because the trial was kept or
+// its process was killed. It uses Config, Timeout, Progress and Now of the options. It returns remarks. The error
+// wraps ErrNotTried if Run did not create the namespace.
 func Remove(ctx context.Context, o Options, namespace string) ([]string, error) {
 	t, err := newTrial(o)
 	if err != nil {
@@ -56,78 +55,82 @@ func Remove(ctx context.Context, o Options, namespace string) ([]string, error) 
 	if n.Labels[LabelTry] == "" {
 		return nil, fmt.Errorf("%w: %s has no label %s", ErrNotTried, namespace, LabelTry)
 	}
-	if err := json.Unmarshal([]byte(n.Annotations[annotationMade]), &t.made); err != nil {
-		return nil, fmt.Errorf("%w: read annotation %s of %s: %w", ErrNotTried, annotationMade, namespace, err)
+	if err := json.Unmarshal([]byte(n.Annotations[annotationRecord]), &t.record); err != nil {
+		return nil, fmt.Errorf("%w: read annotation %s of %s: %w", ErrNotTried, annotationRecord, namespace, err)
 	}
 	t.namespace = namespace
-	return t.remove(ctx)
+	return t.removeAll(ctx)
 }
 
-// remove removes all that the trial made: custom resources while the operator still
-// runs, then the operator, then its definitions. It goes on after an error. It returns
-// what the operator did not do.
-func (t *trial) remove(ctx context.Context) ([]string, error) {
+// removeAll removes everything that the trial created: custom resources while the operator still runs, then the
+// operator, then its definitions. It keeps a definition that has custom resources in other namespaces. It continues
+// after an error; the error wraps ErrNotRemoved. It returns remarks about custom resources that the operator did not
+// finish.
+func (t *trial) removeAll(ctx context.Context) ([]string, error) {
 	var notes []string
 	var problems []error
-	do := func(err error) {
+	add := func(err error) {
 		if err != nil {
 			problems = append(problems, err)
 		}
 	}
-	subscription := &operatorsv1alpha1.Subscription{ObjectMeta: t.named()}
-	do(client.IgnoreNotFound(t.Delete(ctx, subscription)))
-	keep := map[string]bool{}
-	for _, o := range t.definitions() {
+	subscription := &operatorsv1alpha1.Subscription{ObjectMeta: t.newObjectMeta()}
+	add(client.IgnoreNotFound(t.Delete(ctx, subscription)))
+	isKept := map[string]bool{}
+	for _, o := range t.listDefinitions() {
 		stuck, foreign, err := t.removeInstances(ctx, o.Name)
-		do(err)
+		add(err)
 		if foreign != "" {
-			keep[o.Name] = true
-			do(fmt.Errorf("CustomResourceDefinition %s stays: %s is in another namespace, and would be deleted with it",
-				o.Name, foreign))
+			isKept[o.Name] = true
+			add(fmt.Errorf("CustomResourceDefinition %s stays: %s is in another namespace, and would be deleted with "+
+				"it", o.Name, foreign))
 		}
 		notes = append(notes, stuck...)
 	}
 	stuck, err := t.removeExamples(ctx)
 	notes = append(notes, stuck...)
-	do(err)
-	do(t.removeCSVs(ctx))
-	// OLM makes the roles of an OperatorGroup again as long as there is the group.
+	add(err)
+	add(t.removeCSVs(ctx))
+	// OLM creates the roles of an OperatorGroup again while the group exists. What it made goes before the definitions
+	// and the namespace: webhooks and APIServices without a server would block their deletion.
 	group := operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind)
-	do(t.removeObject(ctx, group, t.namespace, objectName))
-	for _, gvk := range generated {
-		do(t.removeGenerated(ctx, gvk))
-	}
-	for _, o := range t.made.Objects {
-		if !keep[o.Name] || !o.isCRD() {
-			do(t.removeObject(ctx, o.gvk(), "", o.Name))
+	add(t.removeObject(ctx, group, t.namespace, objectName))
+	_, err = t.removeGenerated(ctx)
+	add(err)
+	for _, o := range t.record.Objects {
+		if !isKept[o.Name] || !o.isCRD() {
+			add(t.removeObject(ctx, o.toGVK(), "", o.Name))
 		}
 	}
 	namespace := corev1.SchemeGroupVersion.WithKind("Namespace")
-	do(t.removeObject(ctx, namespace, "", t.namespace))
-	do(t.removeOperators(ctx))
+	add(t.removeObject(ctx, namespace, "", t.namespace))
+	add(t.removeRegenerated(ctx))
+	add(t.removeOperators(ctx))
 	if err := errors.Join(problems...); err != nil {
-		return notes, fmt.Errorf("%w: %w", ErrLeft, err)
+		return notes, fmt.Errorf("%w: %w", ErrNotRemoved, err)
 	}
 	return notes, nil
 }
 
-func (t *trial) definitions() []object {
-	return slices.DeleteFunc(slices.Clone(t.made.Objects), func(o object) bool { return !o.isCRD() })
+// listDefinitions returns the CustomResourceDefinitions that the trial created.
+func (t *trial) listDefinitions() []object {
+	return slices.DeleteFunc(slices.Clone(t.record.Objects), func(o object) bool { return !o.isCRD() })
 }
 
-// removeInstances deletes the custom resources of a definition that the trial brought,
-// and waits until the operator has finished them. One in a namespace of somebody else is
-// foreign, and then none are deleted but those of the trial.
+// removeInstances deletes the custom resources of a definition in the namespace of the trial and at the cluster scope,
+// and waits until the operator has finished them. stuck has the remarks of removeInstance. It does not delete custom
+// resources in other namespaces; foreign names one of them, and is empty if there are none.
 func (t *trial) removeInstances(ctx context.Context, definition string) (stuck []string, foreign string, err error) {
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := t.Get(ctx, client.ObjectKey{Name: definition}, &d); err != nil {
 		return nil, "", client.IgnoreNotFound(err)
 	}
-	gvk := servedKind(&d)
+	gvk := findServedKind(&d)
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err = t.List(ctx, list)
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // it may not be established
+	// A definition that has just been created might not be served yet.
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return nil, "", fmt.Errorf("list %s: %w", definition, err)
 	}
 	for i := range list.Items {
@@ -147,8 +150,8 @@ func (t *trial) removeInstances(ctx context.Context, definition string) (stuck [
 	return stuck, foreign, nil
 }
 
-// servedKind is the kind of a definition, in a version that is served.
-func servedKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
+// findServedKind returns the kind of a definition in a served version; without a version if no version is served.
+func findServedKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
 	gvk := schema.GroupVersionKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
 	for _, v := range d.Spec.Versions {
 		if v.Served {
@@ -158,14 +161,14 @@ func servedKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersion
 	return gvk
 }
 
-// removeExamples removes those whose definition was there before.
+// removeExamples removes the recorded examples, and returns the remarks of removeInstance. It continues after an error.
 func (t *trial) removeExamples(ctx context.Context) ([]string, error) {
 	var notes []string
 	var problems []error
-	for _, e := range t.made.Examples {
-		note, err := t.removeInstance(ctx, e.object())
+	for _, e := range t.record.Examples {
+		note, err := t.removeInstance(ctx, e.toObject())
 		if meta.IsNoMatchError(err) {
-			continue
+			continue // the kind was removed, and its objects with it
 		}
 		if err != nil {
 			problems = append(problems, err)
@@ -177,34 +180,35 @@ func (t *trial) removeExamples(ctx context.Context) ([]string, error) {
 	return notes, errors.Join(problems...)
 }
 
-// removeInstance deletes a custom resource. Finalizers that nobody removes are removed
-// after a while, and that is a finding about the operator.
+// removeInstance deletes a custom resource. If its finalizers are not removed within finalizerLimit, it removes them
+// and returns a remark about the operator.
 func (t *trial) removeInstance(ctx context.Context, o *unstructured.Unstructured) (string, error) {
-	what := fmt.Sprintf("%s %s", o.GetKind(), o.GetName())
+	name := fmt.Sprintf("%s %s", o.GetKind(), o.GetName())
 	if err := t.Delete(ctx, o); err != nil {
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}
-		return "", fmt.Errorf("delete %s: %w", what, err)
+		return "", fmt.Errorf("delete %s: %w", name, err)
 	}
-	gone, err := t.awaitGone(ctx, o, min(t.Timeout, finalizerLimit))
-	if err != nil || gone {
+	isDeleted, err := t.awaitDeletion(ctx, o, min(t.Timeout, finalizerLimit))
+	if err != nil || isDeleted {
 		return "", err
 	}
 	finalizers := o.GetFinalizers()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	if err := t.Patch(ctx, o, patch, fieldOwner); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("remove finalizers of %s: %w", what, err)
+		return "", fmt.Errorf("remove finalizers of %s: %w", name, err)
 	}
-	if gone, err = t.awaitGone(ctx, o, t.Timeout); err != nil || !gone {
-		return "", errors.Join(fmt.Errorf("%s is still there", what), err)
+	if isDeleted, err = t.awaitDeletion(ctx, o, t.Timeout); err != nil || !isDeleted {
+		return "", errors.Join(fmt.Errorf("%s is still there", name), err)
 	}
 	return fmt.Sprintf("the operator did not finish the deleted %s within %s: the trial removed its finalizers (%s)",
-		what, min(t.Timeout, finalizerLimit), strings.Join(finalizers, ", ")), nil
+		name, min(t.Timeout, finalizerLimit), strings.Join(finalizers, ", ")), nil
 }
 
-// awaitGone waits until an object is gone.
-func (t *trial) awaitGone(ctx context.Context, o client.Object, limit time.Duration) (bool, error) {
+// awaitDeletion waits until an object does not exist, and reads its last state into o; false if it still exists after
+// the limit.
+func (t *trial) awaitDeletion(ctx context.Context, o client.Object, limit time.Duration) (bool, error) {
 	err := t.poll(ctx, limit, func(ctx context.Context) (bool, error) {
 		err := t.Get(ctx, client.ObjectKeyFromObject(o), o)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -218,6 +222,7 @@ func (t *trial) awaitGone(ctx context.Context, o client.Object, limit time.Durat
 	return err == nil, err
 }
 
+// removeCSVs deletes the ClusterServiceVersions of the namespace.
 func (t *trial) removeCSVs(ctx context.Context) error {
 	var list operatorsv1alpha1.ClusterServiceVersionList
 	if err := t.List(ctx, &list, client.InNamespace(t.namespace)); err != nil {
@@ -233,26 +238,53 @@ func (t *trial) removeCSVs(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// removeGenerated deletes what OLM left of one kind. OLM deletes most of it itself.
-func (t *trial) removeGenerated(ctx context.Context, gvk schema.GroupVersionKind) error {
+// removeGenerated deletes the remaining objects that OLM made outside the namespace, and returns how many there were.
+// OLM itself deletes most of them.
+func (t *trial) removeGenerated(ctx context.Context) (int, error) {
+	found := 0
+	var problems []error
+	for _, gvk := range generatedKinds {
+		n, err := t.removeGeneratedOf(ctx, gvk)
+		found += n
+		problems = append(problems, err)
+	}
+	return found, errors.Join(problems...)
+}
+
+// removeRegenerated deletes what OLM makes outside the namespace although the OperatorGroup and the namespace are
+// deleted: a reconcile of OLM that began before the deletion creates it again. It ends when OLM has made nothing for
+// settleTime.
+func (t *trial) removeRegenerated(ctx context.Context) error {
+	since := t.Now()
+	return t.poll(ctx, t.Timeout+settleTime, func(ctx context.Context) (bool, error) {
+		found, err := t.removeGenerated(ctx)
+		if found > 0 {
+			since = t.Now()
+		}
+		return t.Now().Sub(since) >= settleTime, err
+	})
+}
+
+// removeGeneratedOf deletes the objects of one kind for removeGenerated.
+func (t *trial) removeGeneratedOf(ctx context.Context, gvk schema.GroupVersionKind) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	of := []client.ListOption{client.MatchingLabels{labelOwnerNamespace: t.namespace}}
+	options := []client.ListOption{client.MatchingLabels{labelOwnerNamespace: t.namespace}}
 	if gvk.Kind == "RoleBinding" {
-		of = append(of, client.InNamespace(metav1.NamespaceSystem))
+		options = append(options, client.InNamespace(metav1.NamespaceSystem))
 	}
-	if err := t.List(ctx, list, of...); err != nil {
-		return fmt.Errorf("list what OLM made of kind %s: %w", gvk.Kind, err)
+	if err := t.List(ctx, list, options...); err != nil {
+		return 0, fmt.Errorf("list what OLM made of kind %s: %w", gvk.Kind, err)
 	}
 	var problems []error
 	for _, o := range list.Items {
 		problems = append(problems, t.removeObject(ctx, gvk, o.Namespace, o.Name))
 	}
-	return errors.Join(problems...)
+	return len(list.Items), errors.Join(problems...)
 }
 
-// removeOperators deletes the summaries that OLM keeps of an operator under the name
-// PACKAGE.NAMESPACE. OLM makes them again as long as there is a part of the operator.
+// removeOperators deletes OLM's Operator objects of the trial, which are named PACKAGE.NAMESPACE. It must run last,
+// because OLM creates them again while a part of the operator exists in its cache.
 func (t *trial) removeOperators(ctx context.Context) error {
 	var list operatorsv1.OperatorList
 	if err := t.List(ctx, &list); err != nil {
@@ -261,15 +293,16 @@ func (t *trial) removeOperators(ctx context.Context) error {
 	var problems []error
 	for _, o := range list.Items {
 		if strings.HasSuffix(o.Name, "."+t.namespace) {
-			problems = append(problems, t.unlabel(ctx, &o),
+			problems = append(problems, t.removeComponentLabels(ctx, &o), t.awaitNoComponents(ctx, &o),
 				t.removeObject(ctx, operatorsv1.GroupVersion.WithKind("Operator"), "", o.Name))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// unlabel removes the label by which definitions that stay are parts of the operator.
-func (t *trial) unlabel(ctx context.Context, o *operatorsv1.Operator) error {
+// removeComponentLabels removes the labels of the remaining CustomResourceDefinitions as parts of the operator.
+// Otherwise OLM would create the Operator object again.
+func (t *trial) removeComponentLabels(ctx context.Context, o *operatorsv1.Operator) error {
 	if o.Status.Components == nil || o.Status.Components.LabelSelector == nil {
 		return nil
 	}
@@ -293,7 +326,22 @@ func (t *trial) unlabel(ctx context.Context, o *operatorsv1.Operator) error {
 	return nil
 }
 
-// removeObject deletes an object and waits until it is gone.
+// awaitNoComponents waits until OLM reports that no component of the operator remains, or until componentsLimit, which
+// happens only if OLM is not running.
+func (t *trial) awaitNoComponents(ctx context.Context, o *operatorsv1.Operator) error {
+	err := t.poll(ctx, min(t.Timeout, componentsLimit), func(ctx context.Context) (bool, error) {
+		if err := t.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		}
+		return o.Status.Components == nil || len(o.Status.Components.Refs) == 0, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// removeObject deletes an object and waits until it does not exist.
 func (t *trial) removeObject(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) error {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(gvk)
@@ -306,8 +354,8 @@ func (t *trial) removeObject(ctx context.Context, gvk schema.GroupVersionKind, n
 	if err != nil {
 		return fmt.Errorf("delete %s %s: %w", gvk.Kind, name, err)
 	}
-	gone, err := t.awaitGone(ctx, o, t.Timeout)
-	if err == nil && !gone {
+	isDeleted, err := t.awaitDeletion(ctx, o, t.Timeout)
+	if err == nil && !isDeleted {
 		err = fmt.Errorf("%s %s is still there after %s", gvk.Kind, name, t.Timeout)
 	}
 	return err

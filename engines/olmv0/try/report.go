@@ -12,7 +12,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Report is what a trial found.
+// Report is the result of a trial.
 type Report struct {
 	Package string `json:"package"`
 	Bundle  string `json:"bundle"`
@@ -24,18 +24,17 @@ type Report struct {
 	// Examples are the custom resources that were created.
 	Examples []Example `json:"examples,omitempty"`
 	Pods     Pods      `json:"pods"`
-	// Rights are what the ServiceAccounts of the ClusterServiceVersion may do.
+	// Rights are the permissions of the ServiceAccounts of the ClusterServiceVersion.
 	Rights []Rights `json:"rights,omitempty"`
-	// Denials are the requests of the operator that RBAC denied, as far as pods' logs and
-	// Events tell of them.
+	// Denials are the requests of the operator that RBAC denied and that logs of pods or Events contain.
 	Denials []Denial `json:"denials,omitempty"`
 	// Problems are why the bundle does not pass; empty if it does.
 	Problems []string `json:"problems,omitempty"`
 	// Notes are remarks that need no action.
 	Notes []string `json:"notes,omitempty"`
-	// Complete says that everything was tried.
+	// Complete is set if the trial carried out all steps.
 	Complete bool `json:"complete"`
-	// Kept says that everything was left on the cluster.
+	// Kept is set if everything was left on the cluster.
 	Kept bool `json:"kept,omitempty"`
 }
 
@@ -45,23 +44,23 @@ type Step struct {
 	Passed  bool    `json:"passed"`
 	Message string  `json:"message"`
 	Seconds float64 `json:"seconds"`
-	// Stopped tells that an error ended the trial in this step, which Run returns.
+	// Stopped is set if an error, which Run returns, ended the trial in this step.
 	Stopped bool `json:"-"`
 }
 
-// Passed tells whether everything that was tried worked.
+// Passed reports whether the trial found no problems.
 func (r *Report) Passed() bool { return len(r.Problems) == 0 }
 
-// State is how an example fares.
+// State is the state of an example.
 type State string
 
-// States of examples.
+// The states of an example.
 const (
-	// Ready is the state of an object whose status says that it is as wanted.
+	// Ready is the state of an object whose status matches its spec.
 	Ready State = "Ready"
 	// NotReady is the state of any other object with a status.
 	NotReady State = "NotReady"
-	// NoStatus is the state of an object whose status nobody wrote.
+	// NoStatus is the state of an object without a status.
 	NoStatus State = "NoStatus"
 	// Refused is the state of an object that the API server does not accept.
 	Refused State = "Refused"
@@ -73,7 +72,7 @@ type Example struct {
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
 	Namespace  string `json:"namespace,omitempty"`
-	// Of is the bundle whose example it is.
+	// Of is the bundle that has the example.
 	Of      string `json:"of"`
 	State   State  `json:"state,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -88,16 +87,15 @@ type Pods struct {
 	Stubs int `json:"stubs"`
 }
 
-// Stub tells whether the operator did not run, because all its pods are stubs.
-func (p Pods) Stub() bool { return p.Total > 0 && p.Stubs == p.Total }
+// IsStub reports whether the operator did not run, because all its pods are stubs.
+func (p Pods) IsStub() bool { return p.Total > 0 && p.Stubs == p.Total }
 
-// Rights are what a ServiceAccount may do.
+// Rights are the permissions of a ServiceAccount.
 type Rights struct {
 	ServiceAccount string `json:"serviceAccount"`
-	// Rules is how many rules the ClusterServiceVersion has for it.
+	// Rules is how many rules the ClusterServiceVersion has for the ServiceAccount.
 	Rules int `json:"rules"`
-	// Missing are permissions that the ClusterServiceVersion asks for and that were not
-	// granted.
+	// Missing are permissions that the ClusterServiceVersion requests and that were not granted.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -109,7 +107,7 @@ type Denial struct {
 	Group    string `json:"group,omitempty"`
 	// Scope is "in the namespace NAME" or "at the cluster scope".
 	Scope string `json:"scope,omitempty"`
-	// Source is where it was found.
+	// Source is the log or Event that contains the denial.
 	Source string `json:"source"`
 }
 
@@ -121,32 +119,35 @@ func (d Denial) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s may not %s %s %s", d.User, d.Verb, resource, d.Scope))
 }
 
-func (r *Report) describe(o Options) {
+// setBundles sets the bundles of the report, and adds a note if the new bundle does not declare the upgrade.
+func (r *Report) setBundles(o Options) {
 	r.Package, r.Bundle = o.Bundle.Bundle.Package, o.Bundle.Bundle.Name
 	if o.From != nil {
 		r.From = o.From.Bundle.Name
 		if !declaresUpgrade(o.Bundle.Bundle, o.From.Bundle) {
-			r.note("%s names %s in none of replaces, skips and olm.skipRange. The catalog that it is published in has "+
-				"to have the upgrade.", r.Bundle, r.From)
+			r.addNote("%s names %s in none of replaces, skips and olm.skipRange. The catalog that it is published in "+
+				"must have the upgrade.", r.Bundle, r.From)
 		}
 	}
 }
 
-func (r *Report) note(format string, args ...any) {
+// addNote adds a remark.
+func (r *Report) addNote(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// failure is how a bundle failed.
+// failure is an error that means that the bundle does not work.
 type failure struct{ text string }
 
 func (f *failure) Error() string { return f.text }
 
 func (f *failure) Is(target error) bool { return target == errBundle }
 
+// failf returns a failure.
 func failf(format string, args ...any) error { return &failure{text: fmt.Sprintf(format, args...)} }
 
-// sentence is an error as part of a report.
-func sentence(err error) string {
+// formatError returns an error as text for the report.
+func formatError(err error) string {
 	var f *failure
 	switch {
 	case errors.As(err, &f):

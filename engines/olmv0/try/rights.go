@@ -18,25 +18,24 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// elsewhere is a namespace in which an operator has only what it has in all of them.
-const elsewhere = metav1.NamespaceDefault
+// otherNamespace is a namespace in which an operator has only its cluster-wide permissions.
+const otherNamespace = metav1.NamespaceDefault
 
-// checkPermissions asks the API server, as each ServiceAccount of the
-// ClusterServiceVersion, what it may do, and compares that with what the
-// ClusterServiceVersion asks for.
+// checkPermissions queries the permissions of each ServiceAccount of the ClusterServiceVersion from the API server,
+// and compares them with the permissions that the ClusterServiceVersion requests.
 func (t *trial) checkPermissions(ctx context.Context) (string, error) {
-	asked := slices.DeleteFunc(t.Bundle.Bundle.Rights(), func(r bundles.Right) bool { return !r.IsAsked() })
+	requested := slices.DeleteFunc(t.Bundle.Bundle.Rights(), func(r bundles.Right) bool { return !r.IsRequested() })
 	rules, missing := 0, 0
-	for _, account := range accounts(asked) {
-		own, err := t.rulesOf(ctx, account, t.namespace)
+	for _, account := range listAccounts(requested) {
+		own, err := t.readRules(ctx, account, t.namespace)
 		if err != nil {
 			return "", err
 		}
-		cluster, err := t.rulesOf(ctx, account, elsewhere)
+		cluster, err := t.readRules(ctx, account, otherNamespace)
 		if err != nil {
 			return "", err
 		}
-		r := compareRights(asked, account, own, cluster)
+		r := compareRights(requested, account, own, cluster)
 		t.report.Rights = append(t.report.Rights, r)
 		rules += r.Rules
 		missing += len(r.Missing)
@@ -51,18 +50,18 @@ func (t *trial) checkPermissions(ctx context.Context) (string, error) {
 	return fmt.Sprintf("the ServiceAccounts have all permissions of the ClusterServiceVersion (%d rules)", rules), nil
 }
 
-// accounts are the ServiceAccounts that get permissions, sorted.
-func accounts(asked []bundles.Right) []string {
+// listAccounts returns the ServiceAccounts that get permissions, sorted.
+func listAccounts(requested []bundles.Right) []string {
 	var out []string
-	for _, r := range asked {
+	for _, r := range requested {
 		out = append(out, r.Name)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// rulesOf returns what a ServiceAccount of the trial may do in a namespace.
-func (t *trial) rulesOf(ctx context.Context, account, namespace string) (authorizationv1.SubjectRulesReviewStatus,
+// readRules returns the permissions of a ServiceAccount of the trial in a namespace.
+func (t *trial) readRules(ctx context.Context, account, namespace string) (authorizationv1.SubjectRulesReviewStatus,
 	error) {
 	var none authorizationv1.SubjectRulesReviewStatus
 	config := rest.CopyConfig(t.Config)
@@ -70,52 +69,52 @@ func (t *trial) rulesOf(ctx context.Context, account, namespace string) (authori
 		UserName: fmt.Sprintf("system:serviceaccount:%s:%s", t.namespace, account),
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + t.namespace, "system:authenticated"},
 	}
-	as, err := kubernetes.NewForConfig(config)
+	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return none, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	review := &authorizationv1.SelfSubjectRulesReview{
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
-	review, err = as.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, review, metav1.CreateOptions{})
+	review, err = api.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return none, fmt.Errorf("find out what ServiceAccount %s may do: %w", account, err)
 	}
 	return review.Status, nil
 }
 
-// compareRights compares what a ServiceAccount may do in its namespace, and in another
-// one, with what the ClusterServiceVersion asks for. It is pure.
-func compareRights(asked []bundles.Right, account string,
+// compareRights compares the permissions of a ServiceAccount in its namespace (own) and in another namespace
+// (cluster) with the requested permissions. It is pure.
+func compareRights(requested []bundles.Right, account string,
 	own, cluster authorizationv1.SubjectRulesReviewStatus) Rights {
 	out := Rights{ServiceAccount: account}
-	for _, r := range asked {
+	for _, r := range requested {
 		if r.Name != account {
 			continue
 		}
-		granted, where := own, " in its namespace"
+		granted, scope := own, " in its namespace"
 		if r.Scope == bundles.InCluster {
-			granted, where = cluster, " in the whole cluster"
+			granted, scope = cluster, " in the whole cluster"
 		}
 		out.Rules++
-		for _, m := range uncovered(r.Rule, granted) {
-			out.Missing = append(out.Missing, m+where)
+		for _, m := range listUncovered(r.Rule, granted) {
+			out.Missing = append(out.Missing, m+scope)
 		}
 	}
 	return out
 }
 
-// uncovered lists what a rule permits and the API server does not.
-func uncovered(rule rbacv1.PolicyRule, granted authorizationv1.SubjectRulesReviewStatus) []string {
+// listUncovered returns the permissions of a rule that are not granted.
+func listUncovered(rule rbacv1.PolicyRule, granted authorizationv1.SubjectRulesReviewStatus) []string {
 	var out []string
 	for _, verb := range rule.Verbs {
 		for _, path := range rule.NonResourceURLs {
-			if !coversPath(granted.NonResourceRules, verb, path) {
+			if !isPathGranted(granted.NonResourceRules, verb, path) {
 				out = append(out, verb+" "+path)
 			}
 		}
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				if !coversResource(granted.ResourceRules, verb, group, resource, rule.ResourceNames) {
+				if !isResourceGranted(granted.ResourceRules, verb, group, resource, rule.ResourceNames) {
 					out = append(out, strings.TrimSuffix(verb+" "+resource+"."+group, "."))
 				}
 			}
@@ -124,15 +123,18 @@ func uncovered(rule rbacv1.PolicyRule, granted authorizationv1.SubjectRulesRevie
 	return out
 }
 
-func coversPath(granted []authorizationv1.NonResourceRule, verb, path string) bool {
+// isPathGranted reports whether a verb on a non-resource path is granted.
+func isPathGranted(granted []authorizationv1.NonResourceRule, verb, path string) bool {
 	return slices.ContainsFunc(granted, func(g authorizationv1.NonResourceRule) bool {
-		return has(g.Verbs, verb) && hasPath(g.NonResourceURLs, path)
+		return hasOrAll(g.Verbs, verb) && hasPath(g.NonResourceURLs, path)
 	})
 }
 
-func coversResource(granted []authorizationv1.ResourceRule, verb, group, resource string, only []string) bool {
+// isResourceGranted reports whether a verb on a resource is granted. only are the names of objects; empty for all
+// objects. One granted rule must cover all the names.
+func isResourceGranted(granted []authorizationv1.ResourceRule, verb, group, resource string, only []string) bool {
 	return slices.ContainsFunc(granted, func(g authorizationv1.ResourceRule) bool {
-		if !has(g.Verbs, verb) || !has(g.APIGroups, group) || !hasResource(g.Resources, resource) {
+		if !hasOrAll(g.Verbs, verb) || !hasOrAll(g.APIGroups, group) || !hasResource(g.Resources, resource) {
 			return false
 		}
 		if len(g.ResourceNames) == 0 {
@@ -143,16 +145,18 @@ func coversResource(granted []authorizationv1.ResourceRule, verb, group, resourc
 	})
 }
 
-func has(granted []string, wanted string) bool {
+// hasOrAll reports whether the granted values include the wanted value or "*".
+func hasOrAll(granted []string, wanted string) bool {
 	return slices.Contains(granted, wanted) || slices.Contains(granted, rbacv1.VerbAll)
 }
 
-// hasResource also knows the form of a subresource of all resources, such as */scale.
+// hasResource is like hasOrAll, and also supports a subresource of all resources, such as */scale.
 func hasResource(granted []string, wanted string) bool {
 	_, sub, found := strings.Cut(wanted, "/")
-	return has(granted, wanted) || found && slices.Contains(granted, "*/"+sub)
+	return hasOrAll(granted, wanted) || found && slices.Contains(granted, "*/"+sub)
 }
 
+// hasPath reports whether the granted paths include the wanted path. A granted path may end with "*".
 func hasPath(granted []string, wanted string) bool {
 	return slices.ContainsFunc(granted, func(g string) bool {
 		prefix, all := strings.CutSuffix(g, "*")

@@ -118,7 +118,7 @@ func TestConflicts(t *testing.T) {
 		return operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "s"},
 			Spec: &operatorsv1alpha1.SubscriptionSpec{Package: pkg}}
 	}
-	got := conflicts("thing", []*bundles.Bundle{bundle("1.1.0", nil)}, inUse{
+	got := listConflicts("thing", []*bundles.Bundle{bundle("1.1.0", nil)}, usage{
 		objects: []object{{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
 			Name: "things.example.com"}},
 		subscriptions: []operatorsv1alpha1.Subscription{subscription("thing"), subscription("other"), {}},
@@ -135,7 +135,7 @@ func TestExamplesOf(t *testing.T) {
 	with := func(text string) *bundles.Bundle {
 		return bundle("1.0.0", func(b *bundles.Bundle) { b.CSV.Annotations["alm-examples"] = text })
 	}
-	got, err := examplesOf(with(`[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"}}]`))
+	got, err := readExamples(with(`[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"}}]`))
 	if err != nil || len(got) != 1 || got[0].GetName() != "a" {
 		t.Errorf("got %v (%v)", got, err)
 	}
@@ -144,7 +144,7 @@ func TestExamplesOf(t *testing.T) {
 		`[{"kind":"A"}]`:   "example 1 of thing.v1.0.0 has no apiVersion",
 		`[{"apiVersion":1`: "is not a JSON list",
 	} {
-		if _, err := examplesOf(with(text)); !errors.Is(err, errBundle) || !strings.Contains(err.Error(), want) {
+		if _, err := readExamples(with(text)); !errors.Is(err, errBundle) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -172,7 +172,7 @@ func TestStateOf(t *testing.T) {
 		if test.status != nil {
 			o.Object["status"] = test.status
 		}
-		if got, message := stateOf(o); got != test.want {
+		if got, message := readState(o); got != test.want {
 			t.Errorf("%s: %s (%s), want %s", name, got, message, test.want)
 		}
 	}
@@ -214,7 +214,7 @@ func TestPendingPlan(t *testing.T) {
 		"without a phase":  {plan: plan("", false, "a")},
 		"another bundle":   {plan: plan(waits, false, "b"), fails: true},
 	} {
-		got, err := pendingPlan([]operatorsv1alpha1.InstallPlan{test.plan}, "a")
+		got, err := findPendingPlan([]operatorsv1alpha1.InstallPlan{test.plan}, "a")
 		if (got != nil) != test.found || errors.Is(err, errBundle) != test.fails {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
@@ -234,12 +234,12 @@ func TestCSVMessage(t *testing.T) {
 	}
 	want := "Pending (RequirementsNotMet): one or more requirements couldn't be found; ServiceAccount sa is " +
 		"PresentNotSatisfied, PolicyRule is missing: rule"
-	if got := csvMessage(csv); got != want {
+	if got := formatCSVState(csv); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-// OLM only says that a Deployment is not available.
+// TestUnready checks the reasons that OLM does not report: OLM reports only that a Deployment is not available.
 func TestUnready(t *testing.T) {
 	of := func(name string) map[string]string { return map[string]string{"app": name} }
 	deployment := func(name string) appsv1.Deployment {
@@ -260,13 +260,13 @@ func TestUnready(t *testing.T) {
 		`Deployment webhook: FailedCreate: serviceaccount "w" not found`,
 		"Deployment manager: ImagePull of container proxy: the image example.com/proxy:1 cannot be pulled: not found",
 	}
-	got := unready([]appsv1.Deployment{webhook, manager, runs}, []corev1.Pod{pulls})
+	got := listUnready([]appsv1.Deployment{webhook, manager, runs}, []corev1.Pod{pulls})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A client's limit would end a step with an error of its own, a moment before the step's deadline.
+// TestClientHasNoLimit: a client's limit would end a step with another error right before the step's deadline.
 func TestClientHasNoLimit(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
@@ -278,13 +278,13 @@ func TestClientHasNoLimit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	for range 3 {
-		if _, err := trial.pods.CoreV1().Pods("ns").Get(ctx, "p", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := trial.kube.CoreV1().Pods("ns").Get(ctx, "p", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Fatalf("%v, want what the server says", err)
 		}
 	}
 }
 
-// OLM makes the roles of an OperatorGroup again as long as there is the group.
+// TestRemoveEndsTheGroup: OLM creates the roles of an OperatorGroup again while the group exists.
 func TestRemoveEndsTheGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: objectName}}
@@ -302,8 +302,67 @@ func TestRemoveEndsTheGroup(t *testing.T) {
 		trial := &trial{Options: Options{Timeout: time.Minute, Now: time.Now}, scheme: scheme, namespace: "ns",
 			report: &Report{}, Client: fake.NewClientBuilder().WithScheme(scheme).
 				WithObjects(group, role, namespace).WithInterceptorFuncs(olm).Build()}
-		if notes, err := trial.remove(t.Context()); err != nil || len(notes) > 0 {
+		if notes, err := trial.removeAll(t.Context()); err != nil || len(notes) > 0 {
 			t.Errorf("%v, %v", notes, err)
+		}
+	})
+}
+
+// TestRemoveWhatComesBack: a reconcile of OLM that began before the OperatorGroup was deleted creates its role again.
+func TestRemoveWhatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "olm.og.bellwether-try.view",
+			Labels: map[string]string{labelOwnerNamespace: "ns"}}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+		scheme := newScheme()
+		trial := &trial{Options: Options{Timeout: time.Minute, Now: time.Now}, scheme: scheme, namespace: "ns",
+			report: &Report{}, Client: fake.NewClientBuilder().WithScheme(scheme).
+				WithObjects(role.DeepCopy(), namespace).Build()}
+		go func() {
+			time.Sleep(settleTime - pollInterval)
+			if err := trial.Create(t.Context(), role); err != nil {
+				t.Error(err)
+			}
+		}()
+		if notes, err := trial.removeAll(t.Context()); err != nil || len(notes) > 0 {
+			t.Errorf("%v, %v", notes, err)
+		}
+		if err := trial.Get(t.Context(), client.ObjectKeyFromObject(role), role); !apierrors.IsNotFound(err) {
+			t.Errorf("the role is still there: %v", err)
+		}
+	})
+}
+
+// TestRemoveWaitsForOLM: OLM creates an Operator object again while its cache has a component of that operator.
+func TestRemoveWaitsForOLM(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		operator := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "echo.ns"}}
+		operator.Status.Components = &operatorsv1.Components{Refs: []operatorsv1.RichReference{{}}}
+		start := time.Now()
+		isCached := func() bool { return time.Since(start) < 10*time.Second }
+		olm := interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+				options ...client.GetOption) error {
+				err := c.Get(ctx, key, o, options...)
+				if seen, ok := o.(*operatorsv1.Operator); ok && !isCached() {
+					seen.Status.Components.Refs = nil
+				}
+				return err
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object,
+				options ...client.DeleteOption) error {
+				if o.GetName() == operator.Name && isCached() {
+					return nil
+				}
+				return c.Delete(ctx, o, options...)
+			},
+		}
+		scheme := newScheme()
+		trial := &trial{Options: Options{Timeout: 15 * time.Second, Now: time.Now}, scheme: scheme, namespace: "ns",
+			report: &Report{}, Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(operator).
+				WithInterceptorFuncs(olm).Build()}
+		if err := trial.removeOperators(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -342,7 +401,7 @@ func TestCompareRights(t *testing.T) {
 	if diff := cmp.Diff(want, compareRights(asked, "sa", own, cluster)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"other", "sa"}, accounts(asked)); diff != "" {
+	if diff := cmp.Diff([]string{"other", "sa"}, listAccounts(asked)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -364,7 +423,7 @@ func TestDenials(t *testing.T) {
 			Source: "log"},
 		{User: user, Verb: "get", Resource: "/metrics", Source: "log"},
 	}
-	got := distinct(denials(text, "log"))
+	got := removeDuplicates(parseDenials(text, "log"))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

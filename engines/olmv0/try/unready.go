@@ -18,9 +18,9 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/workload"
 )
 
-// whyUnready says why Pods of the trial's Deployments are not available, to be added to what OLM says, which is only
-// that a Deployment is not. It is empty where nothing is known.
-func (t *trial) whyUnready(ctx context.Context) string {
+// explainUnready returns why pods of the trial's Deployments are not available, as an addition to OLM's message,
+// which only says that a Deployment is not available. It returns "" if the reasons are not known.
+func (t *trial) explainUnready(ctx context.Context) string {
 	var deployments appsv1.DeploymentList
 	var pods corev1.PodList
 	if t.List(ctx, &deployments, client.InNamespace(t.namespace)) != nil ||
@@ -28,14 +28,14 @@ func (t *trial) whyUnready(ctx context.Context) string {
 		return ""
 	}
 	var out strings.Builder
-	for _, reason := range unready(deployments.Items, pods.Items) {
+	for _, reason := range listUnready(deployments.Items, pods.Items) {
 		out.WriteString("; " + reason)
 	}
 	return out.String()
 }
 
-// unready says why Pods of Deployments are not available. It is pure.
-func unready(deployments []appsv1.Deployment, pods []corev1.Pod) []string {
+// listUnready returns why pods of Deployments are not available. It is pure.
+func listUnready(deployments []appsv1.Deployment, pods []corev1.Pod) []string {
 	var out []string
 	for i := range deployments {
 		d := &deployments[i]
@@ -47,7 +47,7 @@ func unready(deployments []appsv1.Deployment, pods []corev1.Pod) []string {
 			return !selector.Matches(labels.Set(p.Labels))
 		})
 		for _, p := range workload.Problems(d, own) {
-			out = append(out, fmt.Sprintf("Deployment %s: %s", d.Name, workload.Text(p)))
+			out = append(out, fmt.Sprintf("Deployment %s: %s", d.Name, workload.FormatProblem(p)))
 		}
 	}
 	return out

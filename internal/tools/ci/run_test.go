@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// makefile has the steps of the real one. They check the folder that they run in.
+// makefile has the same steps as the repository's Makefile. The steps check the folder that they run in.
 const makefile = `
 test:
 	@test "$$(ls -A ..)" = bellwether || { echo "beside the tree: $$(ls -A ..)"; exit 1; }

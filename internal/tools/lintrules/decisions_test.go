@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDecisionsAreListed holds the index of docs/decisions to the files: each table is in order, all decisions are in
-// one, and numbers that no decision has are named.
+// TestDecisionsAreListed compares the index of docs/decisions with the files: each table is in order, each decision is
+// in a table, and the index names the unused numbers.
 func TestDecisionsAreListed(t *testing.T) {
 	folder := filepath.Join(root(t), "docs", "decisions")
 	index := read(t, filepath.Join(folder, "README.md"))

@@ -22,35 +22,36 @@ import (
 
 const module = "github.com/bellwether-dev/bellwether"
 
-// layers are the top-level folders with Go code. A folder may import those of the layers below its own, and none of its
-// own layer; so there is no cycle.
+// layers are the top-level folders with Go code. A folder may import folders of lower layers, and no other folder of
+// its own layer, so there is no cycle.
 var layers = [][]string{
 	{"testbed"},
 	{"cmd", "release"},
 	{"controllers"},
-	{"explain"},
-	{"boilerplate", "engines", "rollouts", "dashboards"},
+	{"explain", "fleet"},
+	{"boilerplate", "dashboards", "rollouts"},
+	{"engines"},
 	{"backups", "catalogs"},
 	{"bundles"},
 	{"alerts"},
-	{"apis", "charts", "docs", "internal", "outbound", "phrase", "untrusted"},
-	{"version"},
+	{"apis", "charts", "docs"},
+	{"internal"},
 }
 
-// folderOf returns the folder that has a layer, for a path in this module.
+// folderOf returns the top-level folder, which has a layer, of a path in this module.
 func folderOf(file string) string {
 	folder, _, _ := strings.Cut(file, "/")
 	return folder
 }
 
-// TestImportDirection holds the order of the top-level folders. Tests may import what they like.
+// TestImportDirection fails for imports against the order of the top-level folders. Tests may import any package.
 func TestImportDirection(t *testing.T) {
 	for _, problem := range wrongImports(t, os.DirFS(root(t))) {
 		t.Error(problem)
 	}
 }
 
-// fileImporting is a file that imports one package.
+// fileImporting returns a file that imports one package.
 func fileImporting(imported string) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte("package x\n\nimport _ \"" + imported + "\"\n")}
 }
@@ -60,7 +61,7 @@ func TestWrongImports(t *testing.T) {
 		"catalogs/a.go":        fileImporting(module + "/bundles/lint"),
 		"bundles/lint/a.go":    fileImporting(module + "/catalogs"),
 		"bundles/a_test.go":    fileImporting(module + "/catalogs"),
-		"rollouts/a.go":        fileImporting(module + "/engines/olmv0"),
+		"engines/a.go":         fileImporting(module + "/rollouts"),
 		"engines/olmv0/a.go":   fileImporting(module + "/catalogs"),
 		"engines/olmv0/b.go":   fileImporting(module + "/apis/remedy"),
 		"engines/olmv0/c.go":   fileImporting(module + "/explain"),
@@ -74,9 +75,9 @@ func TestWrongImports(t *testing.T) {
 		"bundles imports catalogs (bundles/lint/a.go): only folders further down in layers may be imported",
 		"engines imports explain (engines/olmv0/c.go): only folders further down in layers may be imported",
 		"engines imports explain (engines/plan/d.go): only folders further down in layers may be imported",
+		"engines imports rollouts (engines/a.go): only folders further down in layers may be imported",
 		"explain imports controllers (explain/a.go): only folders further down in layers may be imported",
 		"novel is in none of the layers",
-		"rollouts imports engines (rollouts/a.go): only folders further down in layers may be imported",
 	}
 	if diff := cmp.Diff(want, wrongImports(t, tree)); diff != "" {
 		t.Errorf("wrong imports (-want +got):\n%s", diff)
@@ -110,7 +111,7 @@ func layerOf(folder string) int {
 	return slices.IndexFunc(layers, func(l []string) bool { return slices.Contains(l, folder) })
 }
 
-// importedFolders are the top-level folders of this module that a file imports from.
+// importedFolders returns the top-level folders of this module from which a file imports.
 func importedFolders(t *testing.T, name string, text []byte) []string {
 	t.Helper()
 	var folders []string
@@ -120,7 +121,7 @@ func importedFolders(t *testing.T, name string, text []byte) []string {
 	return folders
 }
 
-// importsOf are the packages of this module that a file imports, by their folders.
+// importsOf returns the folders of the packages of this module that a file imports.
 func importsOf(t *testing.T, name string, text []byte) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
@@ -138,8 +139,31 @@ func importsOf(t *testing.T, name string, text []byte) []string {
 	return found
 }
 
-// TestControllersMeetOnlyInObjects fails for a controller that imports another one. The kit is for all of them, and
-// imports none.
+// TestOnlyTheWiringKnowsAnEngine fails for a controller that imports an engine. The files directly in the folder
+// controllers, which build the programs, pass the engine to the controller.
+func TestOnlyTheWiringKnowsAnEngine(t *testing.T) {
+	wirings := 0
+	walkSources(t, os.DirFS(root(t)), func(file string, text []byte) {
+		if folderOf(file) != "controllers" || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		isKnowing := slices.ContainsFunc(importsOf(t, file, text), func(imported string) bool {
+			return strings.HasPrefix(imported+"/", "engines/olmv0/")
+		})
+		switch {
+		case isKnowing && path.Dir(file) == "controllers":
+			wirings++
+		case isKnowing:
+			t.Errorf("%s imports an engine: have controllers/agent.go hand over what it needs", file)
+		}
+	})
+	if wirings == 0 {
+		t.Error("nothing puts the agent together")
+	}
+}
+
+// TestControllersMeetOnlyInObjects fails for a controller that imports another controller. All controllers may import
+// the kit, which imports no controller.
 func TestControllersMeetOnlyInObjects(t *testing.T) {
 	for _, problem := range meetings(t, os.DirFS(root(t))) {
 		t.Error(problem)
@@ -149,22 +173,24 @@ func TestControllersMeetOnlyInObjects(t *testing.T) {
 func TestMeetings(t *testing.T) {
 	tree := fstest.MapFS{}
 	for file, imported := range map[string]string{
-		"controllers/fleet/a.go":          "controllers/kit/conditions",
-		"controllers/fleet/plan/a.go":     "controllers/fleet",
-		"controllers/fleet/b.go":          "rollouts",
-		"controllers/fleet/plan/b.go":     "controllers/operator/plan",
-		"controllers/fleet/b_test.go":     "controllers/probe",
-		"controllers/kit/a.go":            "controllers/fleet",
+		"controllers/hub/fleet/a.go":      "controllers/kit/conditions",
+		"controllers/hub/fleet/sub/a.go":  "controllers/hub/fleet",
+		"controllers/hub/fleet/b.go":      "rollouts",
+		"controllers/hub/fleet/sub/b.go":  "controllers/hub/operator",
+		"controllers/hub/fleet/b_test.go": "controllers/probe",
+		"controllers/agent/job/a.go":      "controllers/agent/scan",
+		"controllers/kit/a.go":            "controllers/hub/fleet",
 		"controllers/kit/conditions/a.go": "controllers/kit",
-		"controllers/all.go":              "controllers/fleet",
-		"cmd/hub/a.go":                    "controllers/fleet",
+		"controllers/all.go":              "controllers/hub/fleet",
+		"cmd/hub/a.go":                    "controllers/hub/fleet",
 	} {
 		tree[file] = fileImporting(module + "/" + imported)
 	}
 	want := []string{
-		"controllers/fleet/b_test.go imports controllers/probe: only kit is for all controllers",
-		"controllers/fleet/plan/b.go imports controllers/operator/plan: only kit is for all controllers",
-		"controllers/kit/a.go imports controllers/fleet: only kit is for all controllers",
+		"controllers/agent/job/a.go imports controllers/agent/scan: only kit is for all controllers",
+		"controllers/hub/fleet/b_test.go imports controllers/probe: only kit is for all controllers",
+		"controllers/hub/fleet/sub/b.go imports controllers/hub/operator: only kit is for all controllers",
+		"controllers/kit/a.go imports controllers/hub/fleet: only kit is for all controllers",
 	}
 	if diff := cmp.Diff(want, meetings(t, tree)); diff != "" {
 		t.Errorf("meetings (-want +got):\n%s", diff)
@@ -189,12 +215,16 @@ func meetings(t *testing.T, tree fs.FS) []string {
 	return found
 }
 
-// controllerOf is the name of the folder of a controller that a folder is in; empty if it is in none.
+// controllerOf returns the name of the controller that a folder belongs to. It returns "" if there is none.
 func controllerOf(folder string) string {
 	below, ok := strings.CutPrefix(folder, "controllers/")
 	if !ok {
 		return ""
 	}
-	name, _, _ := strings.Cut(below, "/")
+	name, below, _ := strings.Cut(below, "/")
+	if name == "hub" || name == "agent" {
+		noun, _, _ := strings.Cut(below, "/")
+		return name + "/" + noun
+	}
 	return name
 }

@@ -44,7 +44,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// pages are all Markdown files of the tree but those that tests compare with.
+// pages returns all Markdown files of the tree, except for expected results of tests.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -67,8 +67,7 @@ func read(t *testing.T, file string) string {
 
 func withoutCode(text string) string { return fence.ReplaceAllString(text, "") }
 
-// anchors are the names that a page's headings get: lower case, without
-// punctuation, with dashes for spaces.
+// anchors returns the anchors of a page's headings: lower case, without punctuation, with dashes for spaces.
 func anchors(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -81,7 +80,7 @@ func anchors(t *testing.T, file string) map[string]bool {
 
 var metric = regexp.MustCompile(`"(bellwether_[a-z_]+)"`)
 
-// TestMetrics asks for every metric of the code in the reference of metrics.
+// TestMetrics checks that every metric in the code is in the reference of metrics.
 func TestMetrics(t *testing.T) {
 	reference := read(t, filepath.Join(root(t), "docs", "reference", "metrics.md"))
 	sources, err := filepath.Glob(filepath.Join(root(t), "controllers", "*", "metrics.go"))

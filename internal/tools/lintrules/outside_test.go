@@ -22,14 +22,14 @@ import (
 )
 
 var (
-	// upward is a relative path that begins with "..", as a word of its own.
+	// upward matches a relative path that begins with "..", as a separate word.
 	upward = regexp.MustCompile(`(?:^|[^\w./-])(\.\.(?:/[\w.-]+)*)`)
 	// upwardOfFolder is one below a folder that a script computes, such as "$(dirname "$0")/..".
 	upwardOfFolder = regexp.MustCompile(`[)}"](?:/)(\.\.(?:/[\w.-]+)*)`)
 )
 
-// TestNothingOutsideTheTree fails when a Go file, script or Makefile names a path that leaves the tree: a clone has
-// nothing beside it. (.ci/run also runs all tests in a clone of that kind.)
+// TestNothingOutsideTheTree fails if a Go file, script or Makefile contains a path that leaves the tree, because there
+// is nothing next to a clone. (.ci/run also runs all tests in such a clone.)
 func TestNothingOutsideTheTree(t *testing.T) {
 	for _, found := range pathsOutside(t, os.DirFS(root(t))) {
 		t.Errorf("%s leaves the tree: copy what is needed into it", found)
@@ -83,7 +83,7 @@ func pathsOutside(t *testing.T, tree fs.FS) []string {
 
 func isOutside(p string) bool { return p == ".." || strings.HasPrefix(p, "../") }
 
-// isInSomeParent is whether the path leads to something in the tree from the folder or from one of its parents.
+// isInSomeParent reports whether the path exists in the tree, relative to the folder or to one of its parents.
 func isInSomeParent(tree fs.FS, dir, p string) bool {
 	for {
 		if target := path.Join(dir, p); !isOutside(target) {
@@ -98,7 +98,7 @@ func isInSomeParent(tree fs.FS, dir, p string) bool {
 	}
 }
 
-// walkSources visits all text of the tree but test data and what was built.
+// walkSources visits all text files of the tree, except for test data and build results.
 func walkSources(t *testing.T, tree fs.FS, visit func(file string, text []byte)) {
 	t.Helper()
 	err := fs.WalkDir(tree, ".", func(file string, entry fs.DirEntry, err error) error {
@@ -122,8 +122,8 @@ func walkSources(t *testing.T, tree fs.FS, visit func(file string, text []byte))
 	}
 }
 
-// pathsInGo returns the paths that begin with ".." in the strings of a Go file, and those that calls of Join put
-// together.
+// pathsInGo returns the paths that begin with ".." in the strings of a Go file, and such paths that calls of
+// Join build.
 func pathsInGo(t *testing.T, name string, text []byte) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
@@ -148,7 +148,8 @@ func pathsInGo(t *testing.T, name string, text []byte) []string {
 	return found
 }
 
-// joinedPath is what a call such as filepath.Join("..", "a", b) begins with; empty if it is another call.
+// joinedPath returns the constant start of the path that a call such as filepath.Join("..", "a", b) builds. It returns
+// "" for other calls.
 func joinedPath(call *ast.CallExpr) string {
 	if name, ok := call.Fun.(*ast.SelectorExpr); !ok || name.Sel.Name != "Join" {
 		return ""

@@ -20,21 +20,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// patience is how long a test waits at least for what has to happen: a busy machine is slow.
+// patience is the minimum timeout of a test, because a busy machine is slow.
 const patience = time.Minute
 
-// deliberate marks a line that may be impatient, and says why.
+// deliberate matches the comment on a line that may be impatient. The comment says why.
 var deliberate = regexp.MustCompile(`//.*\bimpatient: \S`)
 
-// waits are the functions that give up after a time, with the place of that time among their arguments.
+// waits are the functions with a timeout, with the index of the timeout in their arguments.
 var waits = map[string]int{
 	"context.WithTimeout": 1, "context.WithTimeoutCause": 1, "wait.PollUntilContextTimeout": 2, "time.After": 0,
 	"time.NewTimer": 0, "time.Now.Add": 0,
 }
 
-// TestTestsArePatient fails for tests that sleep, that give up in less than a minute, or that judge how long something
-// took: a busy machine breaks them. Promised times are for testing/synctest, for fake clocks and for benchmarks. A line
-// that has to be as it is ends with "// impatient: " and the reason.
+// TestTestsArePatient fails for tests that sleep, that have a timeout below a minute, or that compare a measured
+// duration, because such tests fail on a busy machine. Durations must be tested with testing/synctest, fake clocks or
+// benchmarks. A necessary exception ends with "// impatient: " and the reason.
 func TestTestsArePatient(t *testing.T) {
 	packages := map[string]map[string][]byte{}
 	walkSources(t, os.DirFS(root(t)), func(file string, text []byte) {
@@ -96,7 +96,7 @@ func wait() {
 	}
 }
 
-// findImpatience returns what is impatient in the test files of a package.
+// findImpatience returns the impatient lines in the test files of a package.
 func findImpatience(t *testing.T, files map[string][]byte) []string {
 	t.Helper()
 	set, parsed, constants := token.NewFileSet(), map[string]*ast.File{}, durations{}
@@ -145,7 +145,7 @@ func (d durations) declare(file *ast.File) {
 	})
 }
 
-// judge says what is impatient about a node, and whether to look inside it.
+// judge says why a node is impatient, "" if it is not, and whether to examine its children.
 func (d durations) judge(n ast.Node) (what string, inside bool) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -178,8 +178,8 @@ func isElapsed(e ast.Expr) bool {
 	return ok && nameOf(call.Fun) == "time.Since"
 }
 
-// nameOf is the name of a function of another package, such as "time.Since", or of a method of what such a function
-// returns, such as "time.Now.Add".
+// nameOf returns the name of a function of another package, such as "time.Since", or of a method of the function's
+// result, such as "time.Now.Add".
 func nameOf(e ast.Expr) string {
 	selector, ok := e.(*ast.SelectorExpr)
 	if !ok {

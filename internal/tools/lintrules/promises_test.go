@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// notPromised are the headings of docs/security.md below which it says what is not bounded. Nothing there needs a test.
+// notPromised are the headings of docs/security.md for risks that are not limited. Their contents need no test.
 var notPromised = []string{"What a FleetAccess does not bound", "What the policy does not bound",
 	"What errors still tell"}
 
-// TestSecurityPromisesAreTested: what docs/security.md promises names the tests that try to break it, or says that
-// there is none.
+// TestSecurityPromisesAreTested checks that each promise in docs/security.md names the tests that try to break the
+// promise, or says that there is none.
 func TestSecurityPromisesAreTested(t *testing.T) {
 	text := read(t, filepath.Join(root(t), "docs", "security.md"))
 	table := read(t, filepath.Join(root(t), "testbed", "tiers", "tests.txt"))
@@ -63,7 +63,7 @@ var (
 // namedTest is a test by the folder of its package and its name.
 type namedTest struct{ folder, name string }
 
-// namedIn are the tests of a table of tests that are still there.
+// namedIn returns the tests in a table of tests, without removed tests.
 func namedIn(table string) []namedTest {
 	var out []namedTest
 	for line := range strings.Lines(table) {
@@ -74,8 +74,8 @@ func namedIn(table string) []namedTest {
 	return out
 }
 
-// wrongNames are the names of tests in a text that are not in the table, or that several packages have. Such a one is
-// to be written with the last part of its package's folder.
+// wrongNames returns the names of tests in a text that are not in the table, or that several packages have. A name
+// that several packages have must be written with the last part of its package's folder.
 func wrongNames(text string, entries []namedTest) []string {
 	var wrong []string
 	for _, match := range nameTest.FindAllStringSubmatch(text, -1) {
@@ -97,8 +97,8 @@ func wrongNames(text string, entries []namedTest) []string {
 	return wrong
 }
 
-// unnamed are the rows of tables and the bullets that promise something, and neither name a test nor say why there is
-// none.
+// unnamed returns the rows of tables and the bullets with a promise that neither name a test nor say why there
+// is none.
 func unnamed(text string) []string {
 	var out []string
 	for _, promise := range promises(withoutCode(text)) {
@@ -109,7 +109,8 @@ func unnamed(text string) []string {
 	return out
 }
 
-// promises are the rows and bullets of a text, each as one line, but for those below headings of notPromised.
+// promises returns the rows and bullets of a text, each as one line, except for rows and bullets below headings
+// of notPromised.
 func promises(text string) []string {
 	var out []string
 	isPromised, isBullet := true, false
@@ -134,7 +135,7 @@ func promises(text string) []string {
 	return out
 }
 
-// isRow says whether a line is a row of a table that is neither its header nor the ruler below that.
+// isRow reports whether a line is a row of a table, but not its header and not the ruler below the header.
 func isRow(lines []string, i int) bool {
 	return strings.HasPrefix(lines[i], "|") && !ruler.MatchString(lines[i]) &&
 		(i+1 == len(lines) || !strings.HasPrefix(lines[i+1], "|") || !ruler.MatchString(lines[i+1]))

@@ -21,7 +21,7 @@ var pureText string
 // pure is a line of pure.txt.
 type pure struct {
 	folder string
-	// below says that the folders below it are meant too, and clockOnly that it only has no clock.
+	// below is true if the line also covers folders below it. clockOnly is true if only a clock is forbidden.
 	below, clockOnly bool
 }
 
@@ -39,7 +39,7 @@ func readPure(text string) []pure {
 	return all
 }
 
-// filesOf are the patterns of files of the linter depguard.
+// filesOf returns the file patterns for the linter depguard.
 func filesOf(all []pure) []string {
 	var included, excluded []string
 	for _, p := range all {
@@ -60,7 +60,7 @@ func filesOf(all []pure) []string {
 	return append(append(included, "!${config-path}/**_test.go"), excluded...)
 }
 
-// expressionOf is the regular expression for the files without a clock.
+// expressionOf returns the regular expression for the files without a clock.
 func expressionOf(all []pure) string {
 	var one, below, anywhere []string
 	for _, p := range all {
@@ -77,7 +77,8 @@ func expressionOf(all []pure) string {
 		`^(`+strings.Join(below, "|")+`)/`), "|")
 }
 
-// TestPureIsOneList holds the rules of the linters to pure.txt: a package that has one of the rules has all of them.
+// TestPureIsOneList compares the rules of the linters with pure.txt: a package with one of the rules must have all
+// of them.
 func TestPureIsOneList(t *testing.T) {
 	all := readPure(pureText)
 	if !slices.IsSortedFunc(all, func(a, b pure) int { return strings.Compare(a.folder, b.folder) }) {

@@ -19,8 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// stubs are the packages from elsewhere that the cases import. They are empty:
-// the rules look at paths alone.
+// stubs are the packages of other modules that the cases import. They are empty, because the rules only use paths.
 var stubs = []string{
 	"k8s.io/api/core/v1", "k8s.io/api/apps/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/client-go/kubernetes",
 	"sigs.k8s.io/controller-runtime/pkg/client", "github.com/go-logr/logr", "google.golang.org/grpc",
@@ -28,8 +27,8 @@ var stubs = []string{
 
 // ours are the packages of this module that the cases import.
 var ours = []string{
-	"apis/v1alpha1", "bundles", "bundles/registryv1", "catalogs", "cmd/hub/flags", "testbed/fleet", "controllers/kit",
-	"controllers/operator", "controllers/rollout", "controllers/fleet/plan",
+	"apis/v1alpha1", "bundles", "catalogs", "cmd/hub/flags", "testbed/fleet", "controllers/kit",
+	"controllers/hub/operator", "controllers/hub/rollout", "fleet",
 	"controllers/probe", "engines", "engines/olmv0", "rollouts", "explain", "apis/remedy",
 }
 
@@ -49,13 +48,13 @@ func TestRules(t *testing.T) {
 			want: "depguard"},
 		"the API imports no client": {file: "apis/v1alpha1/e.go", imports: "k8s.io/client-go/kubernetes",
 			want: "depguard"},
-		"a plan has no client": {file: "controllers/fleet/plan/a.go",
+		"a plan has no client": {file: "fleet/a.go",
 			imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
-		"a plan has no logger": {file: "controllers/fleet/plan/b.go",
+		"a plan has no logger": {file: "fleet/b.go",
 			imports: "github.com/go-logr/logr", want: "depguard"},
-		"a plan has no clock": {file: "controllers/fleet/plan/c.go", imports: "time",
+		"a plan has no clock": {file: "fleet/c.go", imports: "time",
 			body: "var _ = time.Now", want: "forbidigo"},
-		"a plan may count time": {file: "controllers/fleet/plan/d.go", imports: "time",
+		"a plan may count time": {file: "fleet/d.go", imports: "time",
 			body: "var _ = time.Minute"},
 		"the graph has no network": {file: "catalogs/a.go", imports: "net/http",
 			body: "var _ = http.NoBody", want: "depguard"},
@@ -72,8 +71,6 @@ func TestRules(t *testing.T) {
 		"what the agent links validates no bundles": {file: "catalogs/load/a.go", imports: module + "/bundles/lint",
 			want: "depguard"},
 		"what the agent links decodes bundles": {file: "catalogs/load/c.go", imports: module + "/bundles"},
-		"what the agent links may know what bundles say": {file: "catalogs/load/b.go",
-			imports: module + "/bundles/registryv1"},
 		"SLO maths has no client": {file: "alerts/slo/a.go", imports: "k8s.io/client-go/kubernetes",
 			want: "depguard"},
 		"runbooks follow no link": {file: "alerts/runbooks/a.go", imports: "net/http",
@@ -82,19 +79,19 @@ func TestRules(t *testing.T) {
 			want: "forbidigo"},
 		"dashboards have no client": {file: "dashboards/lint/a.go",
 			imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
-		"a controller has a clock": {file: "controllers/fleet/e.go", imports: "time",
+		"a controller has a clock": {file: "controllers/hub/fleet/e.go", imports: "time",
 			body: "var _ = time.Now"},
 		"an explanation has no client": {file: "explain/a.go",
 			imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
 		"an explanation has no clock": {file: "explain/b.go", imports: "time", body: "var _ = time.Now",
 			want: "forbidigo"},
-		"an explanation imports no controller": {file: "explain/c.go", imports: module + "/controllers/fleet/plan",
+		"an explanation imports no controller": {file: "explain/c.go", imports: module + "/controllers/hub/rollout",
 			want: "depguard"},
 		"an explanation may import rollouts": {file: "explain/d.go", imports: module + "/rollouts"},
 		"a remedy imports the API alone": {file: "apis/remedy/a.go", imports: module + "/rollouts",
 			want: "depguard"},
-		"a controller may import remedies": {file: "controllers/fleet/f.go", imports: module + "/apis/remedy"},
-		"a controller imports no explanations": {file: "controllers/fleet/g.go", imports: module + "/explain",
+		"a controller may import remedies": {file: "controllers/hub/fleet/f.go", imports: module + "/apis/remedy"},
+		"a controller imports no explanations": {file: "controllers/hub/fleet/g.go", imports: module + "/explain",
 			want: "depguard"},
 		"rollouts have no client": {file: "rollouts/a.go", imports: "sigs.k8s.io/controller-runtime/pkg/client",
 			want: "depguard"},
@@ -104,11 +101,11 @@ func TestRules(t *testing.T) {
 			imports: "k8s.io/client-go/kubernetes", want: "depguard"},
 		"the plan of an engine has no clock": {file: "engines/olmv0/plan/b.go", imports: "time",
 			body: "var _ = time.Now", want: "forbidigo"},
-		"what is read of sources has no clock": {file: "controllers/discovery/sources/a.go", imports: "time",
+		"what is read of sources has no clock": {file: "fleet/discovery/a.go", imports: "time",
 			body: "var _ = time.Now", want: "forbidigo"},
-		"the origin of catalogs has no clock": {file: "catalogs/origin/a.go", imports: "time",
+		"the graph has no clock": {file: "catalogs/d.go", imports: "time",
 			body: "var _ = time.Now", want: "forbidigo"},
-		"what is known of vulnerabilities has no clock": {file: "catalogs/vulnerabilities/osv/a.go", imports: "time",
+		"what is known of vulnerabilities has no clock": {file: "catalogs/scan/a.go", imports: "time",
 			body: "var _ = time.Now", want: "forbidigo"},
 		"an engine has a client": {file: "engines/olmv0/a.go",
 			imports: "sigs.k8s.io/controller-runtime/pkg/client"},
@@ -118,15 +115,15 @@ func TestRules(t *testing.T) {
 			want: "depguard"},
 		"conditions have no clock": {file: "apis/conditions/a.go", imports: "time", body: "var _ = time.Now",
 			want: "forbidigo"},
-		"blocks have no client": {file: "catalogs/blocks/a.go", imports: "k8s.io/client-go/kubernetes",
+		"the graph has no client": {file: "catalogs/e.go", imports: "k8s.io/client-go/kubernetes",
 			want: "depguard"},
 		"the seam of engines has no client": {file: "engines/a.go",
 			imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
 		"the seam of engines has no clock": {file: "engines/b.go", imports: "time",
 			body: "var _ = time.Now", want: "forbidigo"},
 		"an engine has a clock":                {file: "engines/olmv0/c.go", imports: "time", body: "var _ = time.Now"},
-		"the install controller uses the seam": {file: "controllers/install/b.go", imports: module + "/engines"},
-		"the install controller knows no engine": {file: "controllers/install/c.go", imports: module +
+		"the install controller uses the seam": {file: "controllers/agent/install/b.go", imports: module + "/engines"},
+		"the install controller knows no engine": {file: "controllers/agent/install/c.go", imports: module +
 			"/engines/olmv0", want: "depguard"},
 		"nothing imports cmd": {file: "controllers/a.go", imports: module + "/cmd/hub/flags",
 			want: "depguard"},
@@ -161,8 +158,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// lint runs golangci-lint with this repository's rules over the files and
-// returns the linters that objected to each.
+// lint runs golangci-lint with this repository's rules on the files, and returns the linters with findings, by file.
 func lint(t *testing.T, files map[string]string) map[string][]string {
 	t.Helper()
 	tool := os.Getenv("GOLANGCI_LINT")
@@ -211,7 +207,7 @@ func lint(t *testing.T, files map[string]string) map[string][]string {
 	return found
 }
 
-// source is a file of the package at the path that imports one other package.
+// source returns a file of a package that imports one other package.
 func source(pkg, imports, body string) string {
 	text := "// Copyright The Bellwether Authors.\n// SPDX-License-Identifier: Apache-2.0\n\n" +
 		"// Package " + path.Base(pkg) + " is part of a test.\npackage " + path.Base(pkg) + "\n"
@@ -225,8 +221,8 @@ func source(pkg, imports, body string) string {
 	return text
 }
 
-// stubModules are the modules of the stubs: two elements of the path for
-// Kubernetes' own, three for those on GitHub.
+// stubModules returns the modules of the stubs: two elements of the path for Kubernetes modules, three for modules
+// on GitHub.
 func stubModules() []string {
 	var names []string
 	for _, pkg := range stubs {

@@ -52,7 +52,7 @@ func TestSitePages(t *testing.T) {
 	})
 }
 
-// sitePatterns are the files of all sections of the site, and their patterns.
+// sitePatterns returns the files and patterns of all sections of the site.
 func sitePatterns(t *testing.T) []string {
 	t.Helper()
 	var config struct {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestPackageNames refuses the names under which anything may be dumped.
+// TestPackageNames refuses package names that say nothing about the content.
 func TestPackageNames(t *testing.T) {
 	dumps := []string{"util", "utils", "common", "helper", "helpers", "manager", "managers", "types", "misc"}
 	err := filepath.WalkDir(root(t), func(name string, entry os.DirEntry, err error) error {

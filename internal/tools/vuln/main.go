@@ -6,9 +6,9 @@
 //	vuln GOVULNCHECK MODULE...
 //
 // It first fetches the index of the vulnerability database (GOVULNDB, by default https://vuln.go.dev). If that fails,
-// nothing is checked, and the last line says so. The status is then 0, since a machine may have no access to the
-// database, but 1 in a hosted workflow (GITHUB_ACTIONS), which has. Once the database has answered, every failure of
-// govulncheck is a failure of this command, whatever it prints.
+// nothing is checked, and the last line says so. The status is then 0, because a machine might have no access to the
+// database, but 1 in a hosted workflow (GITHUB_ACTIONS), which has access. After the database has answered, every
+// failure of govulncheck is a failure of this command.
 package main
 
 import (
@@ -41,12 +41,12 @@ func main() {
 	if database == "" {
 		database = defaultDatabase
 	}
-	err := check(context.Background(), os.Stdout, database, os.Args[1], os.Args[2:])
-	os.Exit(report(os.Stdout, err, os.Getenv("GITHUB_ACTIONS") == "true"))
+	err := checkModules(context.Background(), os.Stdout, database, os.Args[1], os.Args[2:])
+	os.Exit(printResult(os.Stdout, err, os.Getenv("GITHUB_ACTIONS") == "true"))
 }
 
-// report prints what became of the check, and returns the status.
-func report(out io.Writer, err error, isHosted bool) int {
+// printResult prints the result of the check, and returns the exit status.
+func printResult(out io.Writer, err error, isHosted bool) int {
 	switch {
 	case err == nil:
 		return 0
@@ -61,9 +61,9 @@ func report(out io.Writer, err error, isHosted bool) int {
 	return 0
 }
 
-// check runs govulncheck in the folder of each module. Every module is checked, also after one has failed.
-func check(ctx context.Context, out io.Writer, database, govulncheck string, modules []string) error {
-	if err := reach(ctx, database); err != nil {
+// checkModules runs govulncheck in the folder of each module. After a failure it continues with the other modules.
+func checkModules(ctx context.Context, out io.Writer, database, govulncheck string, modules []string) error {
+	if err := fetchIndex(ctx, database); err != nil {
 		return err
 	}
 	var failures []error
@@ -79,8 +79,8 @@ func check(ctx context.Context, out io.Writer, database, govulncheck string, mod
 	return errors.Join(failures...)
 }
 
-// reach fetches the database's index; errUnreachable if it does not get it.
-func reach(ctx context.Context, database string) error {
+// fetchIndex fetches the database's index. The error wraps errUnreachable if the index cannot be fetched.
+func fetchIndex(ctx context.Context, database string) error {
 	address, err := url.Parse(database)
 	if err != nil {
 		return fmt.Errorf("parse GOVULNDB: %w", err)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestNotChecked: nobody takes a check that could not be made for one that passed.
+// TestNotChecked checks that a check that could not be made does not look like a passed check.
 func TestNotChecked(t *testing.T) {
 	unreachable := fmt.Errorf("%w: refused", errUnreachable)
 	for name, c := range map[string]struct {
@@ -29,7 +29,7 @@ func TestNotChecked(t *testing.T) {
 		"out of reach of a hosted": {unreachable, true, 1, "not checked: " + unreachable.Error() + "\n"},
 	} {
 		var out strings.Builder
-		if status := report(&out, c.err, c.isHosted); status != c.status || out.String() != c.says {
+		if status := printResult(&out, c.err, c.isHosted); status != c.status || out.String() != c.says {
 			t.Errorf("%s: status %d, %q", name, status, out.String())
 		}
 	}
@@ -65,7 +65,7 @@ func TestCheck(t *testing.T) {
 			defer database.Close()
 			log := filepath.Join(t.TempDir(), "log")
 			tool := fake(t, "echo \"$PWD $*\" >>"+log+"\n"+c.script)
-			err := check(t.Context(), t.Output(), database.URL, tool, []string{t.TempDir(), t.TempDir()})
+			err := checkModules(t.Context(), t.Output(), database.URL, tool, []string{t.TempDir(), t.TempDir()})
 			if errors.Is(err, errUnreachable) != c.unreachable {
 				t.Errorf("got error %v, want unreachable: %t", err, c.unreachable)
 			}
@@ -98,11 +98,11 @@ func TestReach(t *testing.T) {
 		"a folder":              {"file://" + local, false},
 		"a folder without data": {"file://" + t.TempDir(), true},
 	} {
-		if err := reach(t.Context(), c.database); errors.Is(err, errUnreachable) != c.unreachable {
+		if err := fetchIndex(t.Context(), c.database); errors.Is(err, errUnreachable) != c.unreachable {
 			t.Errorf("%s: got error %v, want unreachable: %t", name, err, c.unreachable)
 		}
 	}
-	if err := reach(t.Context(), "https://bad host"); err == nil || errors.Is(err, errUnreachable) {
+	if err := fetchIndex(t.Context(), "https://bad host"); err == nil || errors.Is(err, errUnreachable) {
 		t.Errorf("a malformed address: got error %v", err)
 	}
 }

@@ -208,7 +208,7 @@ func (b *bench) backup(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	asked := backups.ForPerson(b.install, time.Now())
+	asked := backups.NewManualBackup(b.install, time.Now())
 	began := time.Now()
 	if err := b.Hub.Create(ctx, asked); err != nil {
 		return "", fmt.Errorf("create OperatorBackup: %w", err)

@@ -14,9 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/bundles/bundletest/nested"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
-	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
 	"github.com/bellwether-dev/bellwether/testbed/bench/viewserver"
 	"github.com/bellwether-dev/bellwether/testbed/build"
@@ -38,7 +37,7 @@ type BundleOptions struct {
 // input is a folder of ladders with bundle folders.
 type input struct {
 	name   string
-	folder compiletest.Folder
+	folder catalogtest.LadderFolder
 	dir    string
 	// bundles are the bundle folders, the lowest version of each package first.
 	bundles []string
@@ -47,14 +46,14 @@ type input struct {
 // inputs are those of the options. The seed gives the same bundles each time.
 func (o BundleOptions) inputs() []*input {
 	const versions, small, tiny = 30, 2 << 10, 300
-	large := nested.CRDs{Count: 3, Versions: 2, Bytes: 3 << 19, Seed: 1}
+	large := bundletest.NestedCRDs{Count: 3, Versions: 2, Bytes: 3 << 19, Seed: 1}
 	return []*input{
 		{name: fmt.Sprintf("%d small bundles", o.Packages*versions),
-			folder: compiletest.Folder{Packages: o.Packages, Versions: versions, SchemaBytes: small}},
+			folder: catalogtest.LadderFolder{Packages: o.Packages, Versions: versions, SchemaBytes: small}},
 		{name: fmt.Sprintf("%d large bundles", o.Large),
-			folder: compiletest.Folder{Packages: 1, Versions: o.Large, CRDs: large.Of}},
+			folder: catalogtest.LadderFolder{Packages: 1, Versions: o.Large, CRDs: large.Generate}},
 		{name: fmt.Sprintf("%d versions of one package", o.Many),
-			folder: compiletest.Folder{Packages: 1, Versions: o.Many, SchemaBytes: tiny}},
+			folder: catalogtest.LadderFolder{Packages: 1, Versions: o.Many, SchemaBytes: tiny}},
 	}
 }
 

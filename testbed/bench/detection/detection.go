@@ -99,7 +99,7 @@ func ruleFile(criticality string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build rules: %w", err)
 	}
-	return slo.File(rules.All())
+	return slo.RuleFile(rules.All())
 }
 
 // run breaks one cluster after the other, and waits until all pages fire.

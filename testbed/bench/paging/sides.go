@@ -136,7 +136,7 @@ func (s *starter) policy() (string, error) {
 			return "", fmt.Errorf("write secret: %w", err)
 		}
 	}
-	text, err := paging.Config([]paging.Policy{policy}, s.dir)
+	text, err := paging.BuildConfig([]paging.Policy{policy}, s.dir)
 	if err != nil {
 		return "", fmt.Errorf("build configuration: %w", err)
 	}
@@ -154,7 +154,7 @@ func (s *starter) run(ctx context.Context, out side, groups []monitoringv1.RuleG
 	if err != nil {
 		return out, err
 	}
-	rules, err := slo.File(groups)
+	rules, err := slo.RuleFile(groups)
 	if err != nil {
 		return out, err
 	}

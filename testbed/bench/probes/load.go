@@ -23,8 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bellwether-dev/bellwether/alerts/probes"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 	"github.com/bellwether-dev/bellwether/controllers/probe/run"
 )
 
@@ -123,7 +123,7 @@ func (l Load) probe(i int) run.Probe {
 			TLS:     &v1alpha1.ProbeTLS{InsecureSkipVerify: true},
 		},
 		Targets: []string{""},
-		Resolve: func(context.Context, string) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
+		Resolve: func(context.Context, string) (probes.Target, *probes.Failure) { return probes.Target{URL: url}, nil },
 	}
 }
 

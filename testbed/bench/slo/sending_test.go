@@ -17,9 +17,9 @@ import (
 	stale "github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 
-	"github.com/bellwether-dev/bellwether/alerts/edge"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/alerts/telemetry"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
 )
 
@@ -48,11 +48,11 @@ func sendingOf(t *testing.T, operators int, bad bool) sent1m {
 	if err != nil {
 		t.Fatal(err)
 	}
-	evaluator, err := edge.New(fleet.Cluster(0), rules.All())
+	evaluator, err := telemetry.NewEvaluator(fleet.Cluster(0), rules.All())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var scraped, recorded []edge.Sample
+	var scraped, recorded []telemetry.Sample
 	for minute := range minutes {
 		now := time.Unix(1_800_000_000, 0).Add(time.Duration(minute) * time.Minute)
 		scraped = evaluator.Observe(scrape(f, operators, minute, bad), now)
@@ -152,7 +152,7 @@ func TestSendingKeepsLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	evaluator, err := edge.New("prod-eu", rules.All())
+	evaluator, err := telemetry.NewEvaluator("prod-eu", rules.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,9 @@ func TestSendingKeepsLabels(t *testing.T) {
 	}
 	want := labels.FromStrings("__name__", series.SLIBad, "cluster", "prod-eu", "operator", "echo",
 		"operator_namespace", "fleet", "sli", "csv")
-	if !slices.ContainsFunc(recorded, func(s edge.Sample) bool { return labels.Equal(s.Labels, want) && s.V == 0 }) {
+	if !slices.ContainsFunc(recorded, func(s telemetry.Sample) bool {
+		return labels.Equal(s.Labels, want) && s.V == 0
+	}) {
 		t.Errorf("no good slice of csv: %v", fmt.Sprint(recorded))
 	}
 }

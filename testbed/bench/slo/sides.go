@@ -162,7 +162,7 @@ func (s side) file(round time.Duration, in intervals) (map[string][]byte, error)
 		}
 		groups = append(groups, g)
 	}
-	text, err := slo.File(groups)
+	text, err := slo.RuleFile(groups)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
-	"github.com/bellwether-dev/bellwether/apis/own"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles/build"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
@@ -66,7 +65,7 @@ func TestBrokenAgent(t *testing.T) {
 	a.finished(1, v1alpha1.RolloutSucceeded)
 	a.agentsRun("1.0.0", "1.0.0")
 	for _, m := range members() {
-		a.deleteOn(m.Name, object("CatalogSource", own.AgentPackage+"-catalog"))
+		a.deleteOn(m.Name, object("CatalogSource", v1alpha1.AgentPackage+"-catalog"))
 	}
 
 	a.setAgent("1.1.0")
@@ -83,8 +82,8 @@ func TestBrokenAgent(t *testing.T) {
 	}
 
 	a.block(brokenAgent)
-	a.deleteOn(canary, object("Subscription", own.AgentPackage),
-		object("CatalogSource", "bellwether-"+own.AgentPackage),
+	a.deleteOn(canary, object("Subscription", v1alpha1.AgentPackage),
+		object("CatalogSource", "bellwether-"+v1alpha1.AgentPackage),
 		object("ClusterServiceVersion", "bellwether-agent.v"+brokenAgent),
 		object("ClusterServiceVersion", "bellwether-agent.v1.1.0"))
 	a.applyManifest(canary, "1.1.0")
@@ -92,7 +91,7 @@ func TestBrokenAgent(t *testing.T) {
 	a.setAgent("1.1.0")
 	a.finished(4, v1alpha1.RolloutSucceeded)
 	a.agentsRun("1.1.0", "1.1.0")
-	a.deleteOn(canary, object("CatalogSource", own.AgentPackage+"-catalog"))
+	a.deleteOn(canary, object("CatalogSource", v1alpha1.AgentPackage+"-catalog"))
 	a.setVersion("1.1.0") // the agents still do their work
 	a.runs("1.1.0", "1.1.0")
 }
@@ -139,7 +138,7 @@ func (a *agents) applyManifest(cluster, version string) {
 	a.t.Helper()
 	c, err := a.p.Client(cluster, platform.Scheme())
 	a.must(err)
-	text, err := agentbundle.Manifest(version, a.catalog)
+	text, err := agentbundle.BuildManifest(version, a.catalog)
 	a.must(err)
 	address := a.serveCatalog(version)
 	for document := range strings.SplitSeq(string(text), "---\n") {
@@ -162,8 +161,8 @@ func (a *agents) serveCatalog(version string) string {
 	a.t.Helper()
 	dir := a.t.TempDir()
 	a.must(build.Write(filepath.Join(dir, "bundle"), a.made[version].Files))
-	file, err := ladder.New(folder.Path(dir, own.AgentPackage), &ladder.Ladder{APIVersion: ladder.APIVersion,
-		Kind: ladder.Kind, Package: own.AgentPackage, Channels: []string{agentbundle.Channel},
+	file, err := ladder.New(folder.Path(dir, v1alpha1.AgentPackage), &ladder.Ladder{APIVersion: ladder.APIVersion,
+		Kind: ladder.Kind, Package: v1alpha1.AgentPackage, Channels: []string{agentbundle.Channel},
 		Bundles: []ladder.Bundle{{Version: version, Path: "bundle", Channel: agentbundle.Channel}}})
 	a.must(err)
 	a.must(folder.Save(file))
@@ -214,14 +213,15 @@ func (a *agents) manage(version string) {
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": ring}}}
 	}
 	a.must(a.hub.Create(a.t.Context(), &v1alpha1.OperatorCatalog{
-		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: own.AgentPackage},
+		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: v1alpha1.AgentPackage},
 		Spec: v1alpha1.OperatorCatalogSpec{PollInterval: &metav1.Duration{Duration: time.Minute},
 			Source: v1alpha1.CatalogSource{Image: a.catalog, Insecure: true}},
 	}))
 	a.must(a.hub.Create(a.t.Context(), &v1alpha1.ManagedOperator{
-		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: own.AgentPackage},
+		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: v1alpha1.AgentPackage},
 		Spec: v1alpha1.ManagedOperatorSpec{
-			Package: own.AgentPackage, Catalog: v1alpha1.LocalReference{Name: own.AgentPackage}, Version: version,
+			Package: v1alpha1.AgentPackage, Version: version,
+			Catalog: v1alpha1.LocalReference{Name: v1alpha1.AgentPackage},
 			Install: v1alpha1.OperatorInstallation{InstallSettings: v1alpha1.InstallSettings{
 				Namespace: agentbundle.Namespace}},
 			Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("canary"), wave("prod")}},
@@ -232,7 +232,7 @@ func (a *agents) manage(version string) {
 func (a *agents) setAgent(version string) {
 	a.t.Helper()
 	mo := &v1alpha1.ManagedOperator{}
-	a.must(a.hub.Get(a.t.Context(), client.ObjectKey{Namespace: platform.Namespace, Name: own.AgentPackage}, mo))
+	a.must(a.hub.Get(a.t.Context(), client.ObjectKey{Namespace: platform.Namespace, Name: v1alpha1.AgentPackage}, mo))
 	patch := client.MergeFrom(mo.DeepCopy())
 	mo.Spec.Version = version
 	a.must(a.hub.Patch(a.t.Context(), mo, patch))
@@ -243,7 +243,8 @@ func (a *agents) finished(revision int, phase v1alpha1.RolloutPhase) {
 	a.t.Helper()
 	a.until(fmt.Sprintf("rollout %d of the agents is %s", revision, phase), func(ctx context.Context) error {
 		ro := &v1alpha1.OperatorRollout{}
-		key := client.ObjectKey{Namespace: platform.Namespace, Name: fmt.Sprintf("%s-%d", own.AgentPackage, revision)}
+		key := client.ObjectKey{Namespace: platform.Namespace,
+			Name: fmt.Sprintf("%s-%d", v1alpha1.AgentPackage, revision)}
 		if err := a.hub.Get(ctx, key, ro); err != nil {
 			return err
 		}
@@ -260,7 +261,7 @@ func (a *agents) agentsRun(versions ...string) {
 	for i, m := range members() {
 		a.until(m.Name+" has agent "+versions[i], func(ctx context.Context) error {
 			oi := &v1alpha1.OperatorInstall{}
-			reference := v1alpha1.OperatorReference{Namespace: platform.Namespace, Name: own.AgentPackage}
+			reference := v1alpha1.OperatorReference{Namespace: platform.Namespace, Name: v1alpha1.AgentPackage}
 			err := a.hub.Get(ctx, client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(m.Name),
 				Name: reference.InstallName()}, oi)
 			if err != nil {
@@ -285,7 +286,7 @@ func (a *agents) agentOf(cluster string) string {
 	c, err := a.p.Client(cluster, platform.Scheme())
 	a.must(err)
 	sub := &operatorsv1alpha1.Subscription{}
-	a.must(c.Get(a.t.Context(), client.ObjectKey{Namespace: agentbundle.Namespace, Name: own.AgentPackage}, sub))
+	a.must(c.Get(a.t.Context(), client.ObjectKey{Namespace: agentbundle.Namespace, Name: v1alpha1.AgentPackage}, sub))
 	return sub.Status.InstalledCSV
 }
 
@@ -293,15 +294,16 @@ func (a *agents) agentOf(cluster string) string {
 func (a *agents) block(version string) {
 	a.t.Helper()
 	catalog := &v1alpha1.OperatorCatalog{}
-	a.must(a.hub.Get(a.t.Context(), client.ObjectKey{Namespace: platform.Namespace, Name: own.AgentPackage}, catalog))
+	a.must(a.hub.Get(a.t.Context(), client.ObjectKey{Namespace: platform.Namespace, Name: v1alpha1.AgentPackage},
+		catalog))
 	patch := client.MergeFrom(catalog.DeepCopy())
-	catalog.Spec.Blocks = append(catalog.Spec.Blocks, v1alpha1.VersionBlock{Package: own.AgentPackage, Version: version,
-		Reason: "it does not start"})
+	catalog.Spec.Blocks = append(catalog.Spec.Blocks, v1alpha1.VersionBlock{Package: v1alpha1.AgentPackage,
+		Version: version, Reason: "it does not start"})
 	a.must(a.hub.Patch(a.t.Context(), catalog, patch))
 	for _, m := range members() {
 		a.until(m.Name+" has the block", func(ctx context.Context) error {
 			oi := &v1alpha1.OperatorInstall{}
-			reference := v1alpha1.OperatorReference{Namespace: platform.Namespace, Name: own.AgentPackage}
+			reference := v1alpha1.OperatorReference{Namespace: platform.Namespace, Name: v1alpha1.AgentPackage}
 			err := a.hub.Get(ctx, client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(m.Name),
 				Name: reference.InstallName()}, oi)
 			if err != nil {

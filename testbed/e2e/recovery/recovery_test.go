@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package recovery loses the hub of a fleet of real clusters with OLM, and makes another one from the manifests that
-// people keep in Git. In make test-long it loses an agent too, and brings it back. And it takes an operator of somebody
-// else over, and puts it back.
+// people keep in Git. In make test-long it loses an agent too, and brings it back; and it upgrades a fleet from the
+// release before, and goes back. And it takes an operator of somebody else over, and puts it back.
 package recovery
 
 import (
@@ -53,10 +53,16 @@ type fixture struct {
 
 func start(t *testing.T) *fixture {
 	t.Helper()
+	return startWith(t, platform.Options{})
+}
+
+// startWith starts a fleet with further options.
+func startWith(t *testing.T, o platform.Options) *fixture {
+	t.Helper()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
-	p, err := platform.StartFleet(ctx, platform.Options{Name: fmt.Sprintf("recovery-%d", os.Getpid()),
-		Members: members(), Quick: true, Out: os.Stderr})
+	o.Name, o.Members, o.Quick, o.Out = fmt.Sprintf("recovery-%d", os.Getpid()), members(), true, os.Stderr
+	p, err := platform.StartFleet(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 // Service is the name of the Service by which the operator itself is reached, and those of its ports.
@@ -44,7 +44,7 @@ func service() *corev1.Service {
 // manages it.
 func properties() any {
 	return map[string]any{"properties": []any{map[string]any{
-		"type": registryv1.PropertySLO,
+		"type": bundles.PropertySLO,
 		"value": map[string]any{"services": []v1alpha1.ProbedService{{
 			Name: Service, Port: healthPort, Path: "/healthz", Interval: &metav1.Duration{Duration: 10 * time.Second},
 		}}},

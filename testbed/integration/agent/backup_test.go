@@ -53,7 +53,7 @@ func TestBackups(t *testing.T) {
 	h.must(h.List(t.Context(), &all, client.InNamespace(h.namespace)))
 	hop := backups.Hop{Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: "saved"},
 		From: csvName("saved", "1.0.0"), To: csvName("saved", "1.1.0")}
-	b := backups.Verified(all.Items, hop)
+	b := backups.FindVerified(all.Items, hop)
 	if b == nil {
 		t.Fatalf("no complete backup before the upgrade: %+v", all.Items)
 	}
@@ -248,7 +248,7 @@ func (h *harness) killedAgentLeavesNoHalfBackup() {
 	h.t.Helper()
 	oi := &v1alpha1.OperatorInstall{}
 	h.must(h.Get(h.t.Context(), h.key(), oi))
-	b := backups.ForPerson(oi, time.Now())
+	b := backups.NewManualBackup(oi, time.Now())
 	h.must(h.Create(h.t.Context(), b))
 	h.eventually("the backup is being taken", func() bool {
 		return h.Get(h.t.Context(), client.ObjectKeyFromObject(b), b) == nil && len(b.Status.Conditions) > 0
@@ -262,7 +262,7 @@ func (h *harness) killedAgentLeavesNoHalfBackup() {
 	bucket, err := store.Open(h.t.Context(), root, store.Credentials{})
 	h.must(err)
 	defer bucket.Close() //nolint:errcheck // nothing was written
-	if m, sum, err := archive.Open(h.t.Context(), bucket); !errors.Is(err, archive.ErrNone) {
+	if m, sum, err := archive.Open(h.t.Context(), bucket); !errors.Is(err, archive.ErrNoBackup) {
 		h.must(err)
 		h.must(archive.Verify(h.t.Context(), bucket, sum))
 		h.t.Logf("the backup of %d objects was complete before the agent was killed", m.Objects())

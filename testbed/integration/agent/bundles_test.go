@@ -137,6 +137,16 @@ func neverReady(deadline int) func(csv, crd object) {
 	}
 }
 
+// neverReadyUpgrade is neverReady for a new version, in a Deployment of its own: where a Deployment is changed right
+// after it became available, Kubernetes can lose that a new ReplicaSet was created, and then no deadline ends.
+func neverReadyUpgrade(deadline int) func(csv, crd object) {
+	return func(csv, crd object) {
+		neverReady(deadline)(csv, crd)
+		deployment := deploymentOf(csv)
+		deployment["name"] = deployment["name"].(string) + "-next"
+	}
+}
+
 // needsCRD is a CSV that requires a CRD by name.
 func needsCRD(of string) func(csv, crd object) {
 	return func(csv, _ object) {

@@ -138,10 +138,10 @@ func whatItDoes(b *bundles.Bundle) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "accounts %v\n", b.Accounts())
 	for _, i := range b.Images() {
-		fmt.Fprintf(&out, "image %s %s %s %s\n", i.Ref, i.Use, i.Of, i.Name)
+		fmt.Fprintf(&out, "image %s %s %s %s\n", i.Ref, i.Use, i.Owner, i.Name)
 	}
 	for _, r := range b.Rights() {
-		fmt.Fprintf(&out, "right %s %s %+v %v\n", r.From(), r.Unknown, r.Rule, r.Holders)
+		fmt.Fprintf(&out, "right %s %s %+v %v\n", r.FormatSource(), r.Unknown, r.Rule, r.Holders)
 	}
 	return out.String()
 }

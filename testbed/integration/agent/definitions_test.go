@@ -209,7 +209,7 @@ func (h *harness) backup() *v1alpha1.OperatorBackup {
 	h.t.Helper()
 	var all v1alpha1.OperatorBackupList
 	h.must(h.List(h.t.Context(), &all, client.InNamespace(h.namespace)))
-	b := backups.Verified(all.Items, backups.Hop{
+	b := backups.FindVerified(all.Items, backups.Hop{
 		Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: h.operator},
 		From:     csvName(h.operator, "1.0.0"), To: csvName(h.operator, "1.1.0")})
 	if b == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/engines/adoption"
-	"github.com/bellwether-dev/bellwether/rollouts/veto"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
 // TestScan: somebody installed an operator by an ordinary Subscription. An agent that has the rights of agent.readOnly,
@@ -89,14 +89,14 @@ func TestScan(t *testing.T) {
 		bytes.NewReader(fbc("scanned", line("1.0.0", "1.1.0")...))))
 	h.must(err)
 	verdict := adoption.Judge(adoption.Input{Found: found, Scan: &scan.Status, Known: adoption.Known{
-		Packages: []adoption.Package{adoption.Of("fleet/main", packages[0])}}})
+		Packages: []adoption.Package{adoption.Summarize("fleet/main", packages[0])}}})
 	if verdict.Class != adoption.Eligible {
 		t.Errorf("class %q, want %q: %+v", verdict.Class, adoption.Eligible, verdict.Findings)
 	}
 
 	lease := &coordinationv1.Lease{}
 	h.must(h.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: v1alpha1.LeaseName}, lease))
-	if v := veto.Decode(lease.Annotations[v1alpha1.AnnotationVeto]); v == nil || !v.ReadOnly {
+	if v := holds.DecodeVeto(lease.Annotations[v1alpha1.AnnotationVeto]); v == nil || !v.ReadOnly {
 		t.Errorf("the agent reports the veto %+v, want that it may only read", v)
 	}
 }

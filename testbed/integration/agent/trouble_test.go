@@ -25,7 +25,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
@@ -315,7 +315,7 @@ func definitionDeleted(h *harness) {
 // failedIsFixed has an upgrade whose Deployment OLM gives up, and a newer
 // version that mends it.
 func failedIsFixed(h *harness) {
-	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: neverReady(5)},
+	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: neverReadyUpgrade(5)},
 		bundle{version: "1.1.1", replaces: "1.1.0"})
 	h.to(pin, "1.0.0")
 	h.runs()
@@ -526,8 +526,8 @@ func largestInline(h *harness) {
 	h.must(err)
 	v, err := view.Build(view.Input{Package: packages[0], Next: csvName(h.operator, b.version)})
 	h.must(err)
-	if v.InlineBytes < registryv1.MaxInlineBytes*95/100 {
-		h.t.Errorf("the bundle takes %d bytes of %d: too small for this test", v.InlineBytes, registryv1.MaxInlineBytes)
+	if v.InlineBytes < bundles.MaxInlineBytes*95/100 {
+		h.t.Errorf("the bundle takes %d bytes of %d: too small for this test", v.InlineBytes, bundles.MaxInlineBytes)
 	}
 	h.to(h.pin(b), "1.0.0")
 	if oi := h.runs(); oi.Status.OLMDetails().Route != v1alpha1.RouteInline {

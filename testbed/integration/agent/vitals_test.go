@@ -40,7 +40,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
-	"github.com/bellwether-dev/bellwether/controllers/vitals"
+	"github.com/bellwether-dev/bellwether/controllers/agent/vitals"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
@@ -366,7 +366,8 @@ func (h *harness) later(t *testing.T, c *cluster.Cluster, user string) func() st
 	registry := prometheus.NewPedanticRegistry()
 	h.must(vitals.Add(hub, local, registry, vitals.Options{
 		Cluster: "vitals", OLM: func() (bool, bool) { return true, true }, CountEvery: 200 * time.Millisecond,
-		Now: func() time.Time { return time.Now().Add(time.Hour) },
+		Engine: vitals.Engine{BundleOf: olmv0.BundleOf, IsConnected: olmv0.IsConnected},
+		Now:    func() time.Time { return time.Now().Add(time.Hour) },
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -29,7 +29,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/charts"
-	"github.com/bellwether-dev/bellwether/controllers/fleet"
+	"github.com/bellwether-dev/bellwether/controllers/hub/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/hubchart"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"

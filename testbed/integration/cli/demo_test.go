@@ -81,7 +81,7 @@ func publishAll(t *testing.T, registry string) (string, map[string]cluster.Image
 	target := image.Target{Client: oci.NewClient(oci.Options{}), Registry: registry}
 	tag, images := "", map[string]cluster.Image{}
 	for _, name := range image.Names {
-		program, err := image.Open(name, testenv.Binary(t, name), "")
+		program, err := image.ReadProgram(name, testenv.Binary(t, name), "")
 		must(t, err)
 		set, err := image.NewSet([]image.Program{program},
 			func(v1.Platform) (v1.Image, error) { return image.DefaultBase() })

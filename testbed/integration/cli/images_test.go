@@ -17,9 +17,9 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/internal/version"
 	"github.com/bellwether-dev/bellwether/release/image"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
-	"github.com/bellwether-dev/bellwether/version"
 )
 
 // TestImagesRun pushes the images of hub, agent and command line to the embedded registry, pulls each back by its
@@ -33,7 +33,7 @@ func TestImagesRun(t *testing.T) {
 		Signer: signer}
 	for _, name := range image.Names {
 		t.Run(name, func(t *testing.T) {
-			program, err := image.Open(name, testenv.Binary(t, name), "")
+			program, err := image.ReadProgram(name, testenv.Binary(t, name), "")
 			must(t, err)
 			set := func() image.Set {
 				s, err := image.NewSet([]image.Program{program},

@@ -28,8 +28,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
+	"github.com/bellwether-dev/bellwether/internal/untrusted/untrustedtest"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
-	"github.com/bellwether-dev/bellwether/untrusted/untrustedtest"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/fleet"
+	"github.com/bellwether-dev/bellwether/controllers/hub/fleet"
 )
 
 func fleetCluster(name string) *v1alpha1.FleetCluster {

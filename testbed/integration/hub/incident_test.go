@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	plan "github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	pagingcontroller "github.com/bellwether-dev/bellwether/controllers/paging"
-	"github.com/bellwether-dev/bellwether/controllers/paging/plan"
+	"github.com/bellwether-dev/bellwether/controllers/hub/paging"
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
@@ -28,7 +28,7 @@ func (w *pagingWorld) mount(folder string) []byte {
 	for name, content := range data {
 		must(w.t, os.WriteFile(filepath.Join(folder, name), content, 0o600))
 	}
-	config := bytes.ReplaceAll(data[plan.ConfigFile], []byte(pagingcontroller.DefaultFolder), []byte(folder))
+	config := bytes.ReplaceAll(data[plan.ConfigFile], []byte(paging.DefaultFolder), []byte(folder))
 	config = bytes.ReplaceAll(config, []byte("group_wait: 30s"), []byte("group_wait: 300ms"))
 	return bytes.ReplaceAll(config, []byte("group_interval: 5m"), []byte("group_interval: 1s"))
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/paging/plan"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
@@ -55,7 +54,7 @@ func (w *pagingWorld) written() *corev1.Secret {
 	must(
 		w.t,
 		client.IgnoreNotFound(
-			w.Get(w.t.Context(), client.ObjectKey{Namespace: hubNamespace, Name: plan.SecretName}, s),
+			w.Get(w.t.Context(), client.ObjectKey{Namespace: hubNamespace, Name: paging.SecretName}, s),
 		),
 	)
 	return s
@@ -65,7 +64,7 @@ func (w *pagingWorld) written() *corev1.Secret {
 func (w *pagingWorld) routed(receiver string) {
 	w.t.Helper()
 	eventually(w.t, func() error {
-		router, err := paging.NewRouter(w.written().Data[plan.ConfigFile])
+		router, err := paging.NewRouter(w.written().Data[paging.ConfigFile])
 		if err != nil {
 			return err
 		}
@@ -199,7 +198,7 @@ func (w *pagingWorld) objects(fleet *v1alpha1.PagingPolicy) {
 		}
 		return nil
 	})
-	if _, plain := w.written().Data[plan.ConfigFile]; !plain {
+	if _, plain := w.written().Data[paging.ConfigFile]; !plain {
 		w.t.Error("the plain configuration is gone, which an Alertmanager may read")
 	}
 }

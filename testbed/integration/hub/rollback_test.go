@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/rollouts/audit"
+	"github.com/bellwether-dev/bellwether/rollouts/operators"
 )
 
 // admittedBy waits until the newest admission of each cluster is by these rollouts.
@@ -64,7 +64,7 @@ func (f *fixture) decided(want ...string) {
 		var trail strings.Builder
 		if log := f.operator.Status.Decisions; log != nil {
 			for _, d := range log.Entries {
-				fmt.Fprintln(&trail, audit.Text(d))
+				fmt.Fprintln(&trail, operators.FormatLoggedDecision(d))
 			}
 		}
 		for _, text := range want {

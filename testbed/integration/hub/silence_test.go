@@ -21,7 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/silences"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/silence"
+	"github.com/bellwether-dev/bellwether/controllers/hub/silence"
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
@@ -66,7 +66,7 @@ func TestSilences(t *testing.T) {
 	must(t, h.Create(t.Context(), of))
 	h.reaches(t, of, "Stalled EndTooLate", "--max-silence")
 	h.change(t, of, func() { of.Spec.End = metav1.NewTime(time.Now().Add(time.Hour)) })
-	h.reaches(t, of, "True InForce", "nobody is notified until")
+	h.reaches(t, of, "True InForce", "no user is notified until")
 	eventually(t, func() error {
 		return silenced(t, server, `bellwether: anna`, `disk is replaced (AlertSilence `+namespace+`/work)`)
 	})
@@ -80,7 +80,7 @@ func TestSilences(t *testing.T) {
 		Spec: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "move", Scope: v1alpha1.SilenceFleet,
 			End: metav1.NewTime(time.Now().Add(time.Hour)), Clusters: &v1alpha1.SilencedClusters{Names: []string{"a"}}}}
 	must(t, h.Create(t.Context(), elsewhere))
-	h.reaches(t, elsewhere, "Stalled InvalidSpec", "has to be in namespace "+hubNamespace)
+	h.reaches(t, elsewhere, "Stalled InvalidSpec", "must be in namespace "+hubNamespace)
 
 	must(t, h.Delete(t.Context(), of))
 	eventually(t, func() error {

@@ -26,7 +26,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/slo"
+	"github.com/bellwether-dev/bellwether/controllers/hub/slo"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )

@@ -132,7 +132,7 @@ bellwether-change-events/status: status.changeEvents[].transition
 
 	echo := f.namespace + "/echo"
 	summaries := []string{
-		echo + " 1.1.0: rollout paused: incident; what was admitted finishes",
+		echo + " 1.1.0: rollout paused: incident; clusters that were already admitted finish their update",
 		echo + " 1.1.0: rollout resumed: wave canary: 0 of 1 cluster updated, 1 in progress",
 		echo + " 1.1.0: rollout succeeded: 3 of 3 clusters updated",
 		echo + " 1.1.0: wave canary started on 1 cluster",

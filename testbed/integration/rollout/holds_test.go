@@ -49,7 +49,7 @@ func TestDependencyComesFirst(t *testing.T) {
 	must(t, f.Create(t.Context(), operator))
 	ro := f.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
 	f.reaches(ro, v1alpha1.RolloutProgressing, "DependencyNotMet",
-		"operator db, which has to come first, is not installed")
+		"operator db, which must come first, is not installed")
 
 	db := v1alpha1.OperatorReference{Namespace: f.namespace, Name: "db"}
 	install := &v1alpha1.OperatorInstall{

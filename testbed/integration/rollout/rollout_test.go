@@ -26,8 +26,8 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/hub/rollout"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/controllers/rollout"
 )
 
 func TestWavesGateAndLateJoiner(t *testing.T) {
@@ -358,7 +358,7 @@ func TestStaleCache(t *testing.T) {
 	pass := func() {
 		t.Helper()
 		r := &rollout.Reconciler{Client: cached, Live: hub, Events: discard{}, Now: time.Now, Admitted: func() {}}
-		_, err := kit.Shell(hub, discard{}, r).Reconcile(t.Context(),
+		_, err := kit.WrapReconciler(hub, discard{}, r).Reconcile(t.Context(),
 			ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ro)})
 		must(t, err)
 	}
@@ -410,7 +410,7 @@ func TestFence(t *testing.T) {
 	cached := &frozen{Client: hub, installs: &v1alpha1.OperatorInstallList{}}
 	meddler := &meddler{Reader: hub}
 	r := &rollout.Reconciler{Client: cached, Live: meddler, Events: discard{}, Now: time.Now, Admitted: func() {}}
-	shell := kit.Shell(hub, discard{}, r)
+	shell := kit.WrapReconciler(hub, discard{}, r)
 	pass := func() {
 		t.Helper()
 		_, err := shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ro)})

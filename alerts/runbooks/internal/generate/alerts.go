@@ -15,14 +15,14 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// Alert is everything that the rules say of the alerts of one name.
+// Alert contains all rules that make alerts with one name.
 type Alert struct {
 	Name string
-	// Rules make it: one for each severity.
+	// Rules has one rule for each severity.
 	Rules []Rule
 }
 
-// Rule makes an alert.
+// Rule is a rule that makes an alert.
 type Rule struct {
 	monitoringv1.Rule
 	Labels labels
@@ -30,8 +30,9 @@ type Rule struct {
 	Interval string
 }
 
-// Variants are the rule sets that an alert can be in: of a fleet with and without a
-// critical operator, and in the form for one Prometheus and for one in each cluster.
+// Variants returns the rule sets that alerts can be in: for a fleet with and without
+// a critical operator, and for one Prometheus and for one Prometheus in each cluster.
+// The keys have the form "critical hub"; the whole set of rules has no second word.
 func Variants() map[string][]monitoringv1.RuleGroup {
 	plain := slo.Set{Default: slo.DefaultProfile(), RunbookURL: slo.DefaultRunbooks}
 	critical := plain
@@ -51,7 +52,7 @@ func Variants() map[string][]monitoringv1.RuleGroup {
 	return out
 }
 
-// Alerts are all that rules can make, by name.
+// Alerts returns all alerts that rules can make, sorted by name.
 func Alerts() ([]Alert, error) {
 	var out []Alert
 	variants := Variants()
@@ -61,11 +62,11 @@ func Alerts() ([]Alert, error) {
 				if r.Alert == "" {
 					continue
 				}
-				found, err := labelsOf(r)
+				found, err := readRuleLabels(r)
 				if err != nil {
 					return nil, err
 				}
-				out = add(out, Rule{r, found, string(*g.Interval)})
+				out = addRule(out, Rule{r, found, string(*g.Interval)})
 			}
 		}
 	}
@@ -73,26 +74,26 @@ func Alerts() ([]Alert, error) {
 	return out, nil
 }
 
-// add takes the first rule of each name and severity. Other variants repeat it, and may
-// make alerts with fewer labels.
-func add(to []Alert, r Rule) []Alert {
-	i := slices.IndexFunc(to, func(a Alert) bool { return a.Name == r.Alert })
+// addRule adds the first rule of each name and severity. Rules of other variants are
+// equal except that their alerts may have fewer labels, so only their labels are merged.
+func addRule(alerts []Alert, r Rule) []Alert {
+	i := slices.IndexFunc(alerts, func(a Alert) bool { return a.Name == r.Alert })
 	if i < 0 {
-		return append(to, Alert{r.Alert, []Rule{r}})
+		return append(alerts, Alert{r.Alert, []Rule{r}})
 	}
-	j := slices.IndexFunc(to[i].Rules, func(o Rule) bool { return o.severity() == r.severity() })
+	j := slices.IndexFunc(alerts[i].Rules, func(o Rule) bool { return o.severity() == r.severity() })
 	if j < 0 {
-		to[i].Rules = append(to[i].Rules, r)
+		alerts[i].Rules = append(alerts[i].Rules, r)
 	} else {
-		to[i].Rules[j].Labels = either(to[i].Rules[j].Labels, r.Labels)
+		alerts[i].Rules[j].Labels = mergeAlternatives(alerts[i].Rules[j].Labels, r.Labels)
 	}
-	return to
+	return alerts
 }
 
 func (r Rule) severity() string { return r.Rule.Labels[series.Severity] }
 
-// severities lists them, as in "page, ticket".
-func (a Alert) severities() string {
+// listSeverities returns the severities as text, as in "page, ticket".
+func (a Alert) listSeverities() string {
 	var out []string
 	for _, r := range a.Rules {
 		out = append(out, r.severity())
@@ -102,8 +103,8 @@ func (a Alert) severities() string {
 
 func (a Alert) scope() string { return a.Rules[0].Rule.Labels[series.Scope] }
 
-// of says what the scope of the alert is.
-func (a Alert) of() string {
+// describeScope describes the scope of the alert.
+func (a Alert) describeScope() string {
 	switch {
 	case slo.IsAboutSLI(a.Name) && a.scope() == series.ScopeOperator:
 		return "one SLI of one operator on one cluster"
@@ -119,31 +120,33 @@ func (a Alert) of() string {
 	return "the fleet as a whole"
 }
 
-// fires says how long it takes until the alert fires.
-func (a Alert) fires() string {
-	return a.bySeverity(func(r Rule) string {
+// describeFiring describes how long it takes until the alert fires.
+func (a Alert) describeFiring() string {
+	return a.describeBySeverity(func(r Rule) string {
 		if r.For == nil {
-			return "as soon as this is so. Looked at every " + every(r.Interval)
+			return "as soon as this is so. Looked at every " + spellInterval(r.Interval)
 		}
-		return "when this has been so for " + spell(string(*r.For)) + ". Looked at every " + every(r.Interval)
+		return "when this has been so for " + spellDuration(string(*r.For)) + ". Looked at every " +
+			spellInterval(r.Interval)
 	})
 }
 
-// ends says how long the alert goes on.
-func (a Alert) ends() string {
-	return a.bySeverity(func(r Rule) string {
+// describeEnd describes how long the alert continues.
+func (a Alert) describeEnd() string {
+	return a.describeBySeverity(func(r Rule) string {
 		if r.KeepFiringFor == nil {
 			return "when this is no longer so"
 		}
-		return spell(string(*r.KeepFiringFor)) + " after this is no longer so"
+		return spellDuration(string(*r.KeepFiringFor)) + " after this is no longer so"
 	})
 }
 
-// bySeverity says something of each rule, or once what is the same for all.
-func (a Alert) bySeverity(say func(Rule) string) string {
+// describeBySeverity describes each rule with its severity, or
+// returns a single text if the description is equal for all rules.
+func (a Alert) describeBySeverity(describe func(Rule) string) string {
 	var out []string
 	for _, r := range a.Rules {
-		out = append(out, say(r))
+		out = append(out, describe(r))
 	}
 	if len(slices.Compact(slices.Clone(out))) == 1 {
 		return out[0]
@@ -154,8 +157,8 @@ func (a Alert) bySeverity(say func(Rule) string) string {
 	return strings.Join(out, ". ")
 }
 
-// switchedOff says how the alert is switched off.
-func (a Alert) switchedOff() string {
+// describeSwitch describes how the alert can be disabled.
+func (a Alert) describeSwitch() string {
 	switch {
 	case slices.Contains(slo.SwitchableAlerts(), a.Name):
 		return fmt.Sprintf("by its name: `hub.slo.withoutAlerts: [%s]` in the chart, or `--without-alert` of "+
@@ -167,8 +170,9 @@ func (a Alert) switchedOff() string {
 	return "no, because it takes the place of other alerts"
 }
 
-// spell writes a duration of Prometheus in words.
-func spell(duration string) string {
+// spellDuration returns a duration of Prometheus in words, in the largest unit with a whole number;
+// one day is 24 hours. It returns a text that time.ParseDuration does not accept unchanged.
+func spellDuration(duration string) string {
 	d, err := time.ParseDuration(duration)
 	if err != nil {
 		return duration
@@ -188,5 +192,5 @@ func spell(duration string) string {
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
-// every writes a duration so that it can follow the word every.
-func every(duration string) string { return strings.TrimPrefix(spell(duration), "1 ") }
+// spellInterval returns a duration in a form that can follow the word every.
+func spellInterval(duration string) string { return strings.TrimPrefix(spellDuration(duration), "1 ") }

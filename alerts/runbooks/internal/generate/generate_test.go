@@ -55,8 +55,7 @@ func alerts(t *testing.T) []Alert {
 	return out
 }
 
-// TestPages holds the generated parts of the pages to the rules. No page is left of an
-// alert that is gone.
+// TestPages compares the generated parts of the pages with the rules. A page without an alert is an error.
 func TestPages(t *testing.T) {
 	slis := SLIs(read(t, "slis.md"))
 	golden(t, "slis.md", slis)
@@ -86,11 +85,11 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPagesAreWritten looks for sections that nobody has written, or that the
-// generator does not know and would drop.
+// TestPagesAreWritten reports sections that are not written yet,
+// and sections that the generator does not support and would drop.
 func TestPagesAreWritten(t *testing.T) {
 	for _, a := range alerts(t) {
-		written := parts(withoutGenerated(read(t, a.Name+".md")))
+		written := splitParts(removeGenerated(read(t, a.Name+".md")))
 		for _, heading := range Sections {
 			if text := written[heading]; text == "" || text == Missing {
 				t.Errorf("%s.md: section %q is not written", a.Name, heading)
@@ -100,10 +99,10 @@ func TestPagesAreWritten(t *testing.T) {
 			t.Errorf("%s.md has %d sections, want %v", a.Name, len(written), Sections)
 		}
 	}
-	written := parts(withoutGenerated(read(t, "slis.md")))
+	written := splitParts(removeGenerated(read(t, "slis.md")))
 	for _, sli := range slo.Sections() {
 		for _, part := range Parts {
-			if text := bold(written[sli])[part]; text == "" || text == Missing {
+			if text := splitBold(written[sli])[part]; text == "" || text == Missing {
 				t.Errorf("slis.md: %s: part %q is not written", sli, part)
 			}
 		}

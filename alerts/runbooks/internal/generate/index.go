@@ -21,16 +21,16 @@ and kept.
 |---|---|---|---|
 `
 
-// Index is the page that lists all others.
+// Index returns the page that lists all other pages.
 func Index(alerts []Alert) (string, error) {
 	var b strings.Builder
 	b.WriteString(introduction)
 	for _, a := range alerts {
-		summaries, err := a.annotation("summary")
+		summaries, err := a.listTexts("summary")
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "| [%s](%[1]s.md) | %s | %s | %s |\n", a.Name, a.severities(), a.of(),
+		fmt.Fprintf(&b, "| [%s](%[1]s.md) | %s | %s | %s |\n", a.Name, a.listSeverities(), a.describeScope(),
 			strings.Join(summaries, ". "))
 	}
 	return b.String(), nil

@@ -17,11 +17,11 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// labels are those of the results of a query; true if all results have the label.
+// labels are the labels of the results of a query. The value is true if all results have the label.
 type labels map[string]bool
 
-// either has the labels of two alternatives.
-func either(a, b labels) labels {
+// mergeAlternatives returns the labels of results that come from either of two queries.
+func mergeAlternatives(a, b labels) labels {
 	out := labels{}
 	for name, always := range a {
 		out[name] = always && b[name]
@@ -32,8 +32,8 @@ func either(a, b labels) labels {
 	return out
 }
 
-// both has the labels of a result that has all of them.
-func both(a, b labels) labels {
+// mergeLabels returns the labels of results that have the labels of both.
+func mergeLabels(a, b labels) labels {
 	out := maps.Clone(a)
 	for name, always := range b {
 		out[name] = always || a[name]
@@ -41,7 +41,8 @@ func both(a, b labels) labels {
 	return out
 }
 
-func always(names ...string) labels {
+// newLabels returns labels that all results have.
+func newLabels(names ...string) labels {
 	out := labels{}
 	for _, name := range names {
 		out[name] = true
@@ -49,25 +50,27 @@ func always(names ...string) labels {
 	return out
 }
 
-func (l labels) only(names []string) labels {
+// keep returns only the labels with the names.
+func (l labels) keep(names []string) labels {
 	out := maps.Clone(l)
 	maps.DeleteFunc(out, func(name string, _ bool) bool { return !slices.Contains(names, name) })
 	return out
 }
 
-func (l labels) without(names []string) labels {
+// drop returns the labels without the names.
+func (l labels) drop(names []string) labels {
 	out := maps.Clone(l)
 	maps.DeleteFunc(out, func(name string, _ bool) bool { return slices.Contains(names, name) })
 	return out
 }
 
-// labelsOf are the labels of the alerts that a rule makes.
-func labelsOf(r monitoringv1.Rule) (labels, error) {
+// readRuleLabels returns the labels of the alerts that a rule makes.
+func readRuleLabels(r monitoringv1.Rule) (labels, error) {
 	expr, err := slo.ParseQuery(r.Expr.String())
 	if err != nil {
 		return nil, fmt.Errorf("read alert %s: %w", r.Alert, err)
 	}
-	found := labelsOfExpr(expr)
+	found := readLabels(expr)
 	for name, value := range r.Labels {
 		if value != "" {
 			found[name] = true
@@ -78,48 +81,52 @@ func labelsOf(r monitoringv1.Rule) (labels, error) {
 	return found, nil
 }
 
-// labelsOfExpr follows how Prometheus gives labels to results.
-func labelsOfExpr(expr parser.Expr) labels {
+// readLabels returns the labels of an expression's results, by the rules of Prometheus. Numbers have no labels.
+func readLabels(expr parser.Expr) labels {
 	switch e := expr.(type) {
 	case *parser.ParenExpr:
-		return labelsOfExpr(e.Expr)
+		return readLabels(e.Expr)
 	case *parser.UnaryExpr:
-		return labelsOfExpr(e.Expr)
+		return readLabels(e.Expr)
 	case *parser.MatrixSelector:
-		return labelsOfExpr(e.VectorSelector)
+		return readLabels(e.VectorSelector)
 	case *parser.SubqueryExpr:
-		return labelsOfExpr(e.Expr)
+		return readLabels(e.Expr)
 	case *parser.VectorSelector:
-		return labelsOfSelector(e)
+		return readSelectorLabels(e)
 	case *parser.AggregateExpr:
-		return labelsOfAggregate(e)
+		return readAggregateLabels(e)
 	case *parser.BinaryExpr:
-		return labelsOfBinary(e)
+		return readBinaryLabels(e)
 	case *parser.Call:
-		return labelsOfCall(e)
+		return readCallLabels(e)
 	}
 	return labels{}
 }
 
-func labelsOfAggregate(e *parser.AggregateExpr) labels {
-	inner := labelsOfExpr(e.Expr)
+// readAggregateLabels returns the labels of an aggregation's results: topk and
+// bottomk keep all labels, the other aggregations only the labels of the groups.
+func readAggregateLabels(e *parser.AggregateExpr) labels {
+	inner := readLabels(e.Expr)
 	switch {
 	case e.Op == parser.TOPK || e.Op == parser.BOTTOMK:
 		return inner
 	case e.Without:
-		return inner.without(e.Grouping)
+		return inner.drop(e.Grouping)
 	}
-	return inner.only(e.Grouping)
+	return inner.keep(e.Grouping)
 }
 
-func labelsOfCall(e *parser.Call) labels {
+// readCallLabels returns the labels of a function's results: the labels of its vectors,
+// and the label that label_replace or label_join sets. absent has no labels.
+func readCallLabels(e *parser.Call) labels {
 	out := labels{}
 	if strings.HasPrefix(e.Func.Name, "absent") {
 		return out
 	}
 	for _, arg := range e.Args {
 		if arg.Type() == parser.ValueTypeVector || arg.Type() == parser.ValueTypeMatrix {
-			out = both(out, labelsOfExpr(arg))
+			out = mergeLabels(out, readLabels(arg))
 		}
 	}
 	if strings.HasPrefix(e.Func.Name, "label_") {
@@ -130,31 +137,33 @@ func labelsOfCall(e *parser.Call) labels {
 	return out
 }
 
-func labelsOfBinary(e *parser.BinaryExpr) labels {
-	left, right := labelsOfExpr(e.LHS), labelsOfExpr(e.RHS)
+// readBinaryLabels returns the labels of a binary operation's results. With group_left and
+// group_right, the labels that the operation names are copied from the other side.
+func readBinaryLabels(e *parser.BinaryExpr) labels {
+	left, right := readLabels(e.LHS), readLabels(e.RHS)
 	switch {
 	case e.LHS.Type() == parser.ValueTypeScalar:
 		return right
 	case e.RHS.Type() == parser.ValueTypeScalar || e.Op == parser.LAND || e.Op == parser.LUNLESS:
 		return left
 	case e.Op == parser.LOR:
-		return either(left, right)
+		return mergeAlternatives(left, right)
 	}
 	switch m := e.VectorMatching; {
 	case m.Card == parser.CardManyToOne:
-		return both(left, right.only(m.Include))
+		return mergeLabels(left, right.keep(m.Include))
 	case m.Card == parser.CardOneToMany:
-		return both(right, left.only(m.Include))
+		return mergeLabels(right, left.keep(m.Include))
 	case m.On:
-		return left.only(m.MatchingLabels)
+		return left.keep(m.MatchingLabels)
 	}
 	return left
 }
 
-// labelsOfSelector are those of the series that a selector finds, and those of matchers that do not match an empty
-// value.
-func labelsOfSelector(e *parser.VectorSelector) labels {
-	out := labelsOfSeries(e.Name)
+// readSelectorLabels returns the labels of the series that a selector
+// finds, and the labels of matchers that do not match an empty value.
+func readSelectorLabels(e *parser.VectorSelector) labels {
+	out := readSeriesLabels(e.Name)
 	for _, m := range e.LabelMatchers {
 		if m.Name != model.MetricNameLabel && !m.Matches("") {
 			out[m.Name] = true
@@ -163,18 +172,18 @@ func labelsOfSelector(e *parser.VectorSelector) labels {
 	return out
 }
 
-// labelsOfSeries are those of a series of Bellwether's. What agents and probes export
-// has the label cluster too.
-func labelsOfSeries(name string) labels {
+// readSeriesLabels returns the labels of a series of Bellwether.
+// Series of agents and probes also have the label cluster.
+func readSeriesLabels(name string) labels {
 	for _, s := range slices.Concat(series.Exported(), series.Probed()) {
 		if s.Name == name {
-			return both(always(s.Labels...), always(series.Cluster))
+			return mergeLabels(newLabels(s.Labels...), newLabels(series.Cluster))
 		}
 	}
 	for _, s := range slices.Concat(series.Hub(), series.Recorded()) {
 		isWindow := strings.HasSuffix(s.Name, ":sum") && strings.HasPrefix(name, s.Name)
 		if s.Name == name || isWindow {
-			return always(s.Labels...)
+			return newLabels(s.Labels...)
 		}
 	}
 	return labels{}

@@ -12,15 +12,15 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// readable writes a template of an annotation as a person reads it: capital letters
-// stand for labels and values. A template with a choice gives a text for each branch.
-func readable(text string) ([]string, error) {
+// expandTemplate returns an annotation template as text for readers, with labels and
+// values in capital letters. A template with conditions gives one text for each branch.
+func expandTemplate(text string) ([]string, error) {
 	tree := parse.New("annotation")
 	tree.Mode = parse.SkipFuncCheck
 	if _, err := tree.Parse("{{ $labels := . }}{{ $value := . }}"+text, "", "", map[string]*parse.Tree{}); err != nil {
 		return nil, fmt.Errorf("read annotation: %w", err)
 	}
-	out := branches(tree.Root, "")
+	out := listBranches(tree.Root, "")
 	for i := range out {
 		out[i] = strings.ReplaceAll(out[i], strings.ToUpper(series.OperatorNamespace)+"/"+
 			strings.ToUpper(series.Operator), "OPERATOR")
@@ -29,8 +29,8 @@ func readable(text string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// branches are the texts that a node can become. Dot is what a dot in it stands for.
-func branches(node parse.Node, dot string) []string {
+// listBranches returns the texts that a node can become. dot is the text for a dot in the node.
+func listBranches(node parse.Node, dot string) []string {
 	switch n := node.(type) {
 	case *parse.TextNode:
 		return []string{string(n.Text)}
@@ -38,29 +38,29 @@ func branches(node parse.Node, dot string) []string {
 		if len(n.Pipe.Decl) > 0 {
 			return []string{""}
 		}
-		return []string{wordOf(n.Pipe, dot)}
+		return []string{findWord(n.Pipe, dot)}
 	case *parse.IfNode:
-		return append(branches(n.List, dot), branches(n.ElseList, dot)...)
+		return append(listBranches(n.List, dot), listBranches(n.ElseList, dot)...)
 	case *parse.WithNode:
-		return append(branches(n.List, wordOf(n.Pipe, dot)), branches(n.ElseList, dot)...)
+		return append(listBranches(n.List, findWord(n.Pipe, dot)), listBranches(n.ElseList, dot)...)
 	case *parse.RangeNode: // as with one result
-		return branches(n.List, dot)[:1]
+		return listBranches(n.List, dot)[:1]
 	case *parse.ListNode:
 		if n != nil {
-			return branchesOf(n.Nodes, dot)
+			return combineBranches(n.Nodes, dot)
 		}
 		return []string{""} // there is no else
 	}
 	return []string{"..."}
 }
 
-// branchesOf are the texts that nodes can become one after the other.
-func branchesOf(nodes []parse.Node, dot string) []string {
+// combineBranches returns the texts that a sequence of nodes can become.
+func combineBranches(nodes []parse.Node, dot string) []string {
 	out := []string{""}
 	for _, node := range nodes {
 		var next []string
 		for _, before := range out {
-			for _, after := range branches(node, dot) {
+			for _, after := range listBranches(node, dot) {
 				next = append(next, before+after)
 			}
 		}
@@ -69,8 +69,8 @@ func branchesOf(nodes []parse.Node, dot string) []string {
 	return out
 }
 
-// wordOf is the word for what a pipe gives: the label in capital letters, or N.
-func wordOf(pipe *parse.PipeNode, dot string) string {
+// findWord returns the word for the result of a pipe: the label in capital letters, or N.
+func findWord(pipe *parse.PipeNode, dot string) string {
 	word := ""
 	for _, command := range pipe.Cmds {
 		for _, arg := range command.Args {
@@ -83,7 +83,7 @@ func wordOf(pipe *parse.PipeNode, dot string) string {
 			case *parse.DotNode:
 				word = dot
 			case *parse.PipeNode:
-				word = wordOf(a, dot)
+				word = findWord(a, dot)
 			case *parse.ChainNode: // a method of a time
 				word = "TIME"
 			}

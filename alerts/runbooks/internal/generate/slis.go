@@ -11,32 +11,32 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// Parts are what people write about each SLI, in their order. Each part is a paragraph
-// that begins with its name in bold letters, and what follows it.
+// Parts are the parts that people write about each SLI, in their order. Each part
+// is a paragraph that begins with its name in bold letters, and the text after it.
 var Parts = []string{"Users", "First look", "Likely causes", "What to do", "If it is wrong", noData}
 
 // noData is the part about an SLI that is not measured.
 const noData = "No data"
 
-// SLIs is the page about the SLIs: the generated parts, and what people wrote into the
-// existing one. What comes before the first SLI is kept.
+// SLIs returns the page about the SLIs: the generated parts, and the text that
+// people wrote into the existing page. The text before the first SLI is kept.
 func SLIs(existing string) string {
-	written := parts(withoutGenerated(existing))
+	written := splitParts(removeGenerated(existing))
 	introduction, _, _ := strings.Cut(existing, "\n## ")
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(introduction) + "\n")
 	for _, name := range slo.Sections() {
-		own := bold(written[name])
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n%s\n%s\n", name, begin, rule(name), end)
+		own := splitBold(written[name])
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n%s\n%s\n", name, beginMark, describeSLI(name), endMark)
 		for _, part := range Parts {
-			b.WriteString(paragraph(part, cmp.Or(own[part], Missing)))
+			b.WriteString(formatParagraph(part, cmp.Or(own[part], Missing)))
 		}
 	}
 	return b.String()
 }
 
-// paragraph writes a part. Code and lists begin below its name.
-func paragraph(part, text string) string {
+// formatParagraph returns a part as Markdown. Code and lists begin below its name.
+func formatParagraph(part, text string) string {
 	between := " "
 	if strings.HasPrefix(text, "```") || strings.HasPrefix(text, "- ") {
 		between = "\n\n"
@@ -44,10 +44,10 @@ func paragraph(part, text string) string {
 	return fmt.Sprintf("\n**%s:**%s%s\n", part, between, text)
 }
 
-// rule says when an SLI is bad, and what its default is.
-func rule(name string) string {
+// describeSLI describes when an SLI is bad, and its defaults.
+func describeSLI(name string) string {
 	for _, s := range slo.SLIs() {
-		if slo.SectionOf(s.Name) != name {
+		if slo.FindSection(s.Name) != name {
 			continue
 		}
 		alerts := "Pages and tickets."
@@ -60,8 +60,8 @@ func rule(name string) string {
 	return "An SLI that an OperatorSLO defines under `own`, or that was read from a file of OpenSLO or sloth."
 }
 
-// bold are the texts of the parts of a section, by the bold word that each begins with.
-func bold(section string) map[string]string {
+// splitBold returns the texts of the parts of a section, by the bold word at the beginning of each part.
+func splitBold(section string) map[string]string {
 	out := map[string]string{}
 	for _, part := range strings.Split("\n"+section, "\n**")[1:] {
 		name, text, found := strings.Cut(part, ":**")
@@ -72,28 +72,29 @@ func bold(section string) map[string]string {
 	return out
 }
 
-// aboutSLIs are the sections of the page of an alert, one for each SLI: why it fails,
-// or why there are no data of it.
-func (a Alert) aboutSLIs(slis string) string {
-	sections := parts(withoutGenerated(slis))
+// buildSLISections returns the sections of an alert's page,
+// one for each SLI: why the SLI fails, or why it has no data.
+func (a Alert) buildSLISections(slis string) string {
+	sections := splitParts(removeGenerated(slis))
 	var b strings.Builder
 	for i, name := range slo.Sections() {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "## %s\n\n%s\n", name, rule(name))
-		fmt.Fprintf(&b, "\n%s\n", a.first())
+		fmt.Fprintf(&b, "## %s\n\n%s\n", name, describeSLI(name))
+		fmt.Fprintf(&b, "\n%s\n", a.describeFirstStep())
 		for _, part := range Parts {
+			// The alert about missing data has only the part noData; all other alerts have all other parts.
 			if (part == noData) == (a.Name == slo.AlertSLIAbsent) {
-				b.WriteString(paragraph(part, bold(sections[name])[part]))
+				b.WriteString(formatParagraph(part, splitBold(sections[name])[part]))
 			}
 		}
 	}
 	return b.String()
 }
 
-// first says what comes before looking for the cause in an SLI.
-func (a Alert) first() string {
+// describeFirstStep returns the step before the search for the cause in an SLI.
+func (a Alert) describeFirstStep() string {
 	switch a.Name {
 	case slo.AlertRelease:
 		return "**First stop the release:** [what to do](#what-to-do)."

@@ -36,13 +36,13 @@ func TestReadable(t *testing.T) {
 		"another template": {`{{ template "x" }}`, []string{"..."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := readable(test.text)
+			got, err := expandTemplate(test.text)
 			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
 	}
-	if _, err := readable("{{ if }}"); err == nil {
+	if _, err := expandTemplate("{{ if }}"); err == nil {
 		t.Error("no error about a template that cannot be parsed")
 	}
 }
@@ -53,37 +53,42 @@ func TestLabels(t *testing.T) {
 		expr string
 		want labels
 	}{
-		"a series":        {series.ClusterVetoEnd, always("cluster")},
-		"of agents":       {series.OperatorWebhook, always("cluster", "operator_namespace", "operator", "name")},
-		"of a window":     {series.SLIBadClusterSum + "1h", always("cluster", "operator_namespace", "operator", "sli")},
-		"with an offset":  {"(" + series.ClusterLost + " offset 1h) > 3", always("cluster")},
-		"of many":         {"max_over_time(" + series.ClusterLost + "[1h:1m])", always("cluster")},
-		"counted":         {"count(" + burn + ")", labels{}},
-		"by":              {"max by (operator, absent) (" + burn + ")", always("operator")},
-		"without":         {"max without (version, severity, operator_namespace) (" + burn + ")", always("operator", "sli")},
-		"topk":            {"topk by (sli) (1, " + series.ClusterLate + ")", always("cluster")},
-		"and":             {series.ClusterLost + " and on () " + burn, always("cluster")},
-		"or":              {series.ClusterLost + " or count(" + burn + ")", labels{"cluster": false}},
-		"or of the same":  {series.ClusterLost + " or " + series.ClusterLate, always("cluster")},
-		"scalar":          {"0 * " + series.ClusterLost, always("cluster")},
-		"on":              {burn + " - on (operator) " + burn, always("operator")},
-		"group_left":      {series.ClusterLost + " * on () group_left (team) " + series.SLOTeam, always("cluster", "team")},
-		"group_right":     {series.SLOTeam + " * on () group_right (team) " + series.ClusterLost, always("cluster", "team")},
-		"one to one":      {"-" + series.ClusterLost + " * " + series.ClusterLate, always("cluster")},
-		"joined":          {`label_join(` + series.ClusterLost + `, "slo", "/", "cluster")`, always("cluster", "slo")},
+		"a series":  {series.ClusterVetoEnd, newLabels("cluster")},
+		"of agents": {series.OperatorWebhook, newLabels("cluster", "operator_namespace", "operator", "name")},
+		"of a window": {series.SLIBadClusterSum + "1h", newLabels("cluster", "operator_namespace", "operator",
+			"sli")},
+		"with an offset": {"(" + series.ClusterLost + " offset 1h) > 3", newLabels("cluster")},
+		"of many":        {"max_over_time(" + series.ClusterLost + "[1h:1m])", newLabels("cluster")},
+		"counted":        {"count(" + burn + ")", labels{}},
+		"by":             {"max by (operator, absent) (" + burn + ")", newLabels("operator")},
+		"without": {"max without (version, severity, operator_namespace) (" + burn + ")",
+			newLabels("operator", "sli")},
+		"topk":           {"topk by (sli) (1, " + series.ClusterLate + ")", newLabels("cluster")},
+		"and":            {series.ClusterLost + " and on () " + burn, newLabels("cluster")},
+		"or":             {series.ClusterLost + " or count(" + burn + ")", labels{"cluster": false}},
+		"or of the same": {series.ClusterLost + " or " + series.ClusterLate, newLabels("cluster")},
+		"scalar":         {"0 * " + series.ClusterLost, newLabels("cluster")},
+		"on":             {burn + " - on (operator) " + burn, newLabels("operator")},
+		"group_left": {series.ClusterLost + " * on () group_left (team) " + series.SLOTeam,
+			newLabels("cluster", "team")},
+		"group_right": {series.SLOTeam + " * on () group_right (team) " + series.ClusterLost,
+			newLabels("cluster", "team")},
+		"one to one": {"-" + series.ClusterLost + " * " + series.ClusterLate, newLabels("cluster")},
+		"joined": {`label_join(` + series.ClusterLost + `, "slo", "/", "cluster")`,
+			newLabels("cluster", "slo")},
 		"absent":          {"absent(" + series.ClusterLost + ")", labels{}},
 		"not ours":        {"up", labels{}},
 		"no series":       {"vector(1)", labels{}},
 		"absent, by time": {"absent_over_time(" + series.ClusterLost + "[5m])", labels{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := labelsOf(monitoringv1.Rule{Expr: intstr.FromString(test.expr)})
+			got, err := readRuleLabels(monitoringv1.Rule{Expr: intstr.FromString(test.expr)})
 			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
 	}
-	if _, err := labelsOf(monitoringv1.Rule{Expr: intstr.FromString("x{")}); err == nil {
+	if _, err := readRuleLabels(monitoringv1.Rule{Expr: intstr.FromString("x{")}); err == nil {
 		t.Error("no error about a query that cannot be parsed")
 	}
 }
@@ -93,7 +98,7 @@ func TestSpell(t *testing.T) {
 		"15s": "15 seconds", "75s": "75 seconds", "1m": "1 minute", "5m": "5 minutes", "1h0m0s": "1 hour",
 		"24h": "24 hours", "72h": "3 days", "4w": "4w",
 	} {
-		if got := spell(duration); got != want {
+		if got := spellDuration(duration); got != want {
 			t.Errorf("%s is %q, want %q", duration, got, want)
 		}
 	}

@@ -40,8 +40,8 @@ func complete(location, sum string) *v1alpha1.OperatorBackup {
 
 func TestListAndShow(t *testing.T) {
 	h := clitest.NewHub(complete("file:///backups/x", "abc"))
-	list := h.Must(t, "backup", "list", "--operator", "echo", "--cluster", "prod-1", "-o", "wide").Out
-	show := h.Must(t, "backup", "show", "prod-1", "default.echo.1").Out
+	list := h.MustRun(t, "backup", "list", "--operator", "echo", "--cluster", "prod-1", "-o", "wide").Out
+	show := h.MustRun(t, "backup", "show", "prod-1", "default.echo.1").Out
 	for _, text := range []string{"default.echo.1", "Schedule", "5Mi", "file:///backups/x", "1.0.0"} {
 		if !strings.Contains(list, text) && !strings.Contains(show, text) {
 			t.Errorf("neither list nor details say %q:\n%s\n%s", text, list, show)
@@ -50,7 +50,7 @@ func TestListAndShow(t *testing.T) {
 	if !strings.Contains(show, "echoservers.example.com") {
 		t.Errorf("the details name no resource:\n%s", show)
 	}
-	if other := h.Must(t, "backup", "list", "--operator", "another/echo"); strings.Contains(other.Out, "echo.1") {
+	if other := h.MustRun(t, "backup", "list", "--operator", "another/echo"); strings.Contains(other.Out, "echo.1") {
 		t.Errorf("the backups of another operator are listed:\n%s", other.Out)
 	}
 	missing := h.Run(t, "backup", "show", "prod-1", "none")
@@ -67,7 +67,7 @@ func TestCreateAsksTheAgent(t *testing.T) {
 		Spec: v1alpha1.OperatorInstallSpec{Operator: v1alpha1.OperatorReference{Namespace: "default", Name: "echo"},
 			Cluster: "prod-1"}}
 	h := clitest.NewHub(operator, install)
-	h.Must(t, "backup", "create", "prod-1", "echo", "--wait=false")
+	h.MustRun(t, "backup", "create", "prod-1", "echo", "--wait=false")
 	var list v1alpha1.OperatorBackupList
 	if err := h.List(t.Context(), &list, client.InNamespace(install.Namespace)); err != nil {
 		t.Fatal(err)
@@ -97,11 +97,11 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := clitest.NewHub(complete(location, sum))
-	out := h.Must(t, "backup", "verify", "prod-1", "default.echo.1").Out
+	out := h.MustRun(t, "backup", "verify", "prod-1", "default.echo.1").Out
 	if !strings.Contains(out, "1 objects of echo.v1") {
 		t.Errorf("output: %s", out)
 	}
-	h.Must(t, "backup", "verify", "--location", location)
+	h.MustRun(t, "backup", "verify", "--location", location)
 	h = clitest.NewHub(complete(location, "another"))
 	r := h.Run(t, "backup", "verify", "prod-1", "default.echo.1")
 	if !strings.Contains(r.Err, "the hub knows another") {
@@ -128,7 +128,7 @@ func TestResultsAreOneLine(t *testing.T) {
 		"failed": {result: restore.Result{Action: restore.Fail, Resource: "xs", Name: "a", Problem: "no"},
 			want: "xs a: failed; no"},
 	} {
-		if got := backup.Result(test.result, test.dryRun); got != test.want {
+		if got := backup.FormatResult(test.result, test.dryRun); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -26,30 +26,31 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-// source is a backup in a store.
-type source struct {
+// backupSource is a backup in a store.
+type backupSource struct {
 	location string
-	// manifest is the SHA-256 that the hub knows; empty if it was not asked.
+	// manifest is the manifest's SHA-256 that the hub recorded; empty if the hub was not queried.
 	manifest string
 	identity string
 }
 
-func (s *source) add(c *cobra.Command) {
+func (s *backupSource) addFlags(c *cobra.Command) {
 	c.Flags().StringVar(&s.location, "location", "",
 		"The URL of the backup's folder, where it is not at the location that the hub knows.")
 	c.Flags().StringVar(&s.identity, "identity", "", "The `FILE` with the identity of age that decrypts the backup.")
 	_ = c.MarkFlagFilename("identity")
 }
 
-// locate finds a backup by the arguments CLUSTER NAME, or without them by --location.
-func (a *app) locate(ctx context.Context, s *source, args []string) error {
+// locateBackup sets the manifest and, unless --location is set, the location of a backup from the arguments CLUSTER
+// NAME. It returns an error if the backup is not complete. Without arguments, --location is required.
+func (a *app) locateBackup(ctx context.Context, s *backupSource, args []string) error {
 	if len(args) == 0 {
 		if s.location == "" {
 			return exit.Hintf("name a cluster and a backup, or set --location", "no backup is named")
 		}
 		return nil
 	}
-	b, err := a.find(ctx, args[0], args[1])
+	b, err := a.readBackup(ctx, args[0], args[1])
 	if err != nil {
 		return err
 	}
@@ -64,9 +65,10 @@ func (a *app) locate(ctx context.Context, s *source, args []string) error {
 	return nil
 }
 
-// open opens a backup and reads its manifest.
-func (s *source) open(ctx context.Context) (*blob.Bucket, *archive.Manifest, []age.Identity, error) {
-	identities, err := s.identities()
+// openBackup opens the store of a backup, and reads the manifest and the identities that decrypt the backup. It
+// returns an error if the manifest is not the manifest that the hub recorded. The caller closes the bucket.
+func (s *backupSource) openBackup(ctx context.Context) (*blob.Bucket, *archive.Manifest, []age.Identity, error) {
+	identities, err := s.readIdentities()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -85,13 +87,14 @@ func (s *source) open(ctx context.Context) (*blob.Bucket, *archive.Manifest, []a
 		err = fmt.Errorf("%w: the manifest has SHA-256 %s, and the hub knows %s", archive.ErrDamaged, sum, s.manifest)
 	}
 	if err != nil {
-		_ = bucket.Close() // nothing was written
+		_ = bucket.Close() // the error does not matter, because nothing was written
 		return nil, nil, nil, err
 	}
 	return bucket, m, identities, nil
 }
 
-func (s *source) identities() ([]age.Identity, error) {
+// readIdentities reads the file in --identity; nil if the flag is not set.
+func (s *backupSource) readIdentities() ([]age.Identity, error) {
 	if s.identity == "" {
 		return nil, nil
 	}
@@ -107,8 +110,8 @@ func (s *source) identities() ([]age.Identity, error) {
 	return identities, nil
 }
 
-// clusterAndName takes both arguments, or none.
-func clusterAndName(c *cobra.Command, args []string) error {
+// checkClusterAndName requires either both arguments or none.
+func checkClusterAndName(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -122,33 +125,34 @@ and read as well.
 
 The credentials of an S3 store are those of your environment.`
 
-func (a *app) verifyCommand() *cobra.Command {
-	var s source
+func (a *app) newVerifyCommand() *cobra.Command {
+	var s backupSource
 	c := &cobra.Command{
 		Use: "verify [CLUSTER NAME]", Short: "Check that a backup is complete and was not changed", Long: verifyLong,
-		Args: clusterAndName, ValidArgsFunction: a.Complete(command.ClusterNames, command.BackupNames),
+		Args: checkClusterAndName, ValidArgsFunction: a.Complete(command.ListClusterNames, command.ListBackupNames),
 		Example: "  bellwether backup verify prod-1 team.echo.20260301-030000\n" +
 			"  bellwether backup verify --location file:///backups/prod-1/team.echo/team.echo.20260301-030000",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.locate(c.Context(), &s, args); err != nil {
+			if err := a.locateBackup(c.Context(), &s, args); err != nil {
 				return err
 			}
-			return a.verify(c.Context(), &s)
+			return a.verifyBackup(c.Context(), &s)
 		},
 	}
-	s.add(c)
+	s.addFlags(c)
 	return c
 }
 
-func (a *app) verify(ctx context.Context, s *source) error {
-	bucket, m, identities, err := s.open(ctx)
+// verifyBackup reads a backup and compares it with its checksums.
+func (a *app) verifyBackup(ctx context.Context, s *backupSource) error {
+	bucket, m, identities, err := s.openBackup(ctx)
 	if err != nil {
 		return err
 	}
 	defer bucket.Close() //nolint:errcheck // nothing was written
-	how := "It was read completely."
+	detail := "It was read completely."
 	if m.Content.Encrypted && len(identities) == 0 {
-		how = "It was compared as it is stored; set --identity to decrypt it as well."
+		detail = "It was compared as it is stored; set --identity to decrypt it as well."
 		err = archive.Check(ctx, bucket, m)
 	} else {
 		err = archive.Read(ctx, bucket, m, identities, func([]byte) error { return nil })
@@ -157,13 +161,13 @@ func (a *app) verify(ctx context.Context, s *source) error {
 		return err
 	}
 	a.Step("%d objects of %s, taken %s, are as they were written. %s", m.Objects(), m.Bundle,
-		term.Instant(m.TakenAt), how)
+		term.Instant(m.TakenAt), detail)
 	return nil
 }
 
 // restoreOptions are the flags of backup restore.
 type restoreOptions struct {
-	source
+	backupSource
 	target           hub.ClusterFlags
 	dryRun           bool
 	createNamespaces bool
@@ -177,7 +181,7 @@ have lost; a value that they have is never changed, and nothing is deleted. Begi
 with --dry-run, which prints what would be done and changes nothing.
 
 The cluster is the one of --cluster-kubeconfig. It can be another one than the backup
-was taken on; the CustomResourceDefinitions of the operator have to be there. Your
+was taken on; the CustomResourceDefinitions of the operator must exist there. Your
 user needs the permissions to read and write the custom resources and their status.
 The credentials of an S3 store are those of your environment.
 
@@ -185,29 +189,29 @@ Exit codes:
   0  everything is restored
   1  an error, or some objects could not be restored`
 
-func (a *app) restoreCommand() *cobra.Command {
+func (a *app) newRestoreCommand() *cobra.Command {
 	var o restoreOptions
 	c := &cobra.Command{
 		Use: "restore [CLUSTER NAME]", Short: "Restore custom resources from a backup", Long: restoreLong,
-		Args: clusterAndName, ValidArgsFunction: a.Complete(command.ClusterNames, command.BackupNames),
+		Args: checkClusterAndName, ValidArgsFunction: a.Complete(command.ListClusterNames, command.ListBackupNames),
 		Example: "  bellwether backup restore prod-1 team.echo.20260301-030000 --cluster-kubeconfig " +
 			"prod-1.kubeconfig --dry-run",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.output.Check(); err != nil {
 				return err
 			}
-			if !o.target.Given() {
+			if !o.target.IsSet() {
 				return exit.Hintf("set --cluster-kubeconfig", "no kubeconfig for the cluster")
 			}
-			if err := a.locate(c.Context(), &o.source, args); err != nil {
+			if err := a.locateBackup(c.Context(), &o.backupSource, args); err != nil {
 				return err
 			}
-			return a.restore(c.Context(), &o)
+			return a.restoreBackup(c.Context(), &o)
 		},
 	}
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "Print what would be done, and change nothing.")
 	c.Flags().BoolVar(&o.createNamespaces, "create-namespaces", false, "Create namespaces that do not exist.")
-	o.add(c)
+	o.addFlags(c)
 	o.target.Add(c)
 	o.output.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
@@ -215,20 +219,21 @@ func (a *app) restoreCommand() *cobra.Command {
 
 var errIncomplete = errors.New("some objects could not be restored")
 
-func (a *app) restore(ctx context.Context, o *restoreOptions) error {
-	bucket, m, identities, err := o.open(ctx)
+// restoreBackup restores a backup on the cluster, and returns an error if some objects could not be restored.
+func (a *app) restoreBackup(ctx context.Context, o *restoreOptions) error {
+	bucket, m, identities, err := o.openBackup(ctx)
 	if err != nil {
 		return err
 	}
 	defer bucket.Close() //nolint:errcheck // nothing was written
-	cluster, err := o.connect()
+	cluster, err := o.connectCluster()
 	if err != nil {
 		return err
 	}
 	options := restore.Options{Identities: identities, DryRun: o.dryRun, CreateNamespaces: o.createNamespaces}
 	if o.output.Table() {
 		options.Observe = func(r restore.Result) {
-			if line := Result(r, o.dryRun); line != "" {
+			if line := FormatResult(r, o.dryRun); line != "" {
 				a.Say("%s\n", line)
 			}
 		}
@@ -238,7 +243,7 @@ func (a *app) restore(ctx context.Context, o *restoreOptions) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	if o.output.Table() {
-		a.Say("%s", Report(report))
+		a.Say("%s", FormatReport(report))
 	} else if err := o.output.Value(a.Streams.Out, report); err != nil {
 		return err
 	}
@@ -248,24 +253,25 @@ func (a *app) restore(ctx context.Context, o *restoreOptions) error {
 	return nil
 }
 
-func (o *restoreOptions) connect() (restore.Cluster, error) {
+// connectCluster returns the client and the REST mapper for the cluster.
+func (o *restoreOptions) connectCluster() (restore.Cluster, error) {
 	config, err := o.target.Flags("").ToRESTConfig()
 	if err != nil {
 		return restore.Cluster{}, exit.Hintf("check --cluster-kubeconfig and --cluster-context",
 			"read the cluster's kubeconfig: %w", err)
 	}
 	config.QPS = -1 // the API server limits a restore, not its client
-	http, err := rest.HTTPClientFor(config)
+	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return restore.Cluster{}, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	objects, err := dynamic.NewForConfigAndClient(config, http)
+	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return restore.Cluster{}, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(config, http)
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 	if err != nil {
 		return restore.Cluster{}, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return restore.Cluster{Client: objects, Mapper: mapper}, nil
+	return restore.Cluster{Client: dynamicClient, Mapper: mapper}, nil
 }

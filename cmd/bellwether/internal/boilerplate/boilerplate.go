@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boilerplate holds the commands that bring conventions to a repository.
+// Package boilerplate provides the commands that apply conventions to repositories and update them.
 package boilerplate
 
 import (
@@ -36,57 +36,60 @@ marked regions are of the convention), merged three ways, or written once.
 Nothing of the repository is run, and nothing that you wrote is lost: an update is
 refused where it would be.`
 
-// Command returns the command with everything below it.
+// Command returns the command boilerplate with its subcommands.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	c := command.Parent("boilerplate", "Bring conventions to repositories of operators", nil, a.initCommand(),
-		a.updateCommand(), a.checkCommand(), a.statusCommand(), a.listCommand(), a.ejectCommand(), a.pushCommand(),
-		a.fleetCommand())
+	c := command.NewParent("boilerplate", "Bring conventions to repositories of operators", nil, a.newInitCommand(),
+		a.newUpdateCommand(), a.newCheckCommand(), a.newStatusCommand(), a.newListCommand(), a.newEjectCommand(),
+		a.newPushCommand(), a.newFleetCommand())
 	c.Long = parentLong
 	return c
 }
 
-// flags are those of all commands; each has some of them.
+// flags are the flags of all commands in this package; each command adds some of them.
 type flags struct {
-	dir    string
-	access registry.Flags
-	out    command.Output
-	remote bool
-	more   []string // conventions of list
+	dir     string
+	access  registry.Flags
+	out     command.Output
+	remote  bool
+	sources []string // of list: additional conventions
 
-	// Of the commands that write.
-	options                       run.Options
-	set, conventions, keys        []string
-	dryRun, noCommit, goOn, abort bool
-	confirm                       command.Confirmation
+	// The flags of the commands that write.
+	options                                 run.Options
+	set, conventions, keys                  []string
+	dryRun, noCommit, continueUpdate, abort bool
+	confirm                                 command.Confirmation
 
-	// Of those on many repositories.
-	fleet          fleet.Fleet
-	repos, address string
+	// The flags of the commands for many repositories.
+	fleet                fleet.Fleet
+	reposFile, githubURL string
 }
 
-// addDir adds the flag that says which repository.
-func (f *flags) addDir(c *cobra.Command) {
+// addDirFlag adds the flag for the folder of the repository.
+func (f *flags) addDirFlag(c *cobra.Command) {
 	c.Flags().StringVar(&f.dir, "dir", ".", "The `FOLDER` of the repository.")
 	_ = c.MarkFlagDirname("dir")
 }
 
-// open reads the repository, which is open until the program ends.
-func (f *flags) open() (*run.Repository, error) { return run.Open(f.dir, sources(&f.access)) }
+// openRepository opens the repository. It stays open until the program ends.
+func (f *flags) openRepository() (*run.Repository, error) {
+	return run.Open(f.dir, newLoader(&f.access))
+}
 
-// run makes the function of a command, whose errors get a hint.
-func (a *app) run(f *flags, do func(context.Context, *flags, []string) error) func(*cobra.Command, []string) error {
+// newRunE returns the RunE of a command: it checks the output flags, calls execute, and adds a hint to its error.
+func (a *app) newRunE(f *flags, execute func(context.Context, *flags, []string) error,
+) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		err := f.out.Check()
 		if err == nil {
-			err = do(c.Context(), f, args)
+			err = execute(c.Context(), f, args)
 		}
-		return a.explain(err)
+		return a.addHint(err)
 	}
 }
 
-// sources gets conventions, with a cache below the user's.
-func sources(access *registry.Flags) source.Loader {
+// newLoader returns a loader of conventions, with a cache in the user's cache folder.
+func newLoader(access *registry.Flags) source.Loader {
 	var options oci.Options
 	if cache, err := os.UserCacheDir(); err == nil {
 		options.CacheDir = filepath.Join(cache, "bellwether", "boilerplate")
@@ -94,10 +97,10 @@ func sources(access *registry.Flags) source.Loader {
 	return source.Loader{Builtin: conventions.Files, Dir: ".", Access: access.Access(), Client: oci.NewClient(options)}
 }
 
-// explain adds what to do about an error.
-func (a *app) explain(err error) error {
+// addHint adds to an error the hint for the first sentinel error that it wraps, or else the hint of the registry.
+func (a *app) addHint(err error) error {
 	hints := []struct {
-		is   error
+		err  error
 		hint string
 	}{
 		{run.ErrNotSubscribed, "subscribe with `" + a.Self + " boilerplate init --convention NAME`"},
@@ -117,14 +120,14 @@ func (a *app) explain(err error) error {
 		{oci.ErrBadSignature, "check who published it; the keys of the subscription are those to trust"},
 	}
 	for _, h := range hints {
-		if errors.Is(err, h.is) {
+		if errors.Is(err, h.err) {
 			return exit.Hint(err, h.hint)
 		}
 	}
-	return registry.WithHint(err)
+	return registry.AddHint(err)
 }
 
-func (a *app) pushCommand() *cobra.Command {
+func (a *app) newPushCommand() *cobra.Command {
 	f := &flags{}
 	c := &cobra.Command{
 		Use: "push DIR REF", Short: "Push a convention to a registry and print its digest",
@@ -135,7 +138,7 @@ subscribe to it as oci://REF.`,
 		ValidArgsFunction: command.CompleteDir,
 		Example: "  bellwether boilerplate push ./conventions/acme " +
 			"registry.example.com/conventions/acme:1.0.0",
-		RunE: a.run(f, func(ctx context.Context, f *flags, args []string) error {
+		RunE: a.newRunE(f, func(ctx context.Context, f *flags, args []string) error {
 			if err := registry.CheckTarget(args[1]); err != nil {
 				return err
 			}

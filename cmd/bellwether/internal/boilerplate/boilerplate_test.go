@@ -28,7 +28,7 @@ func newRepository(t *testing.T) string {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := t.TempDir()
 	repotest.Git(t, dir, "init", "--quiet", "--initial-branch=main")
-	repotest.Put(t, dir, "go.mod", "module example.org/echo\n")
+	repotest.WriteFile(t, dir, "go.mod", "module example.org/echo\n")
 	repotest.Git(t, dir, "add", "--all")
 	repotest.Git(t, dir, "commit", "--quiet", "--message=first")
 	return dir
@@ -54,7 +54,7 @@ func putOrg(t *testing.T, dir, version, line string) {
 		"files/Makefile.tmpl": "# boilerplate:begin org\nteam:\n\t@echo [[ .team ]] " + line +
 			"\n# boilerplate:end org\n",
 		"files/list.txt": "a\n" + line + "\n"} {
-		repotest.Put(t, dir, name, text)
+		repotest.WriteFile(t, dir, name, text)
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *story) run(want int, args ...string) string {
 
 func (s *story) say(text string) { s.text.WriteString("# " + text + "\n\n") }
 
-// TestStory is what a user does with a repository, from init to eject. The texts are in a golden file.
+// TestStory runs the commands of a repository's life, from init to eject. Their output is in a golden file.
 func TestStory(t *testing.T) {
 	dir, conventions := newRepository(t), t.TempDir()
 	s := &story{t: t, hub: clitest.NewHub(), dir: dir, replace: strings.NewReplacer(dir, "DIR", conventions, "ORG")}
@@ -112,15 +112,15 @@ func TestStory(t *testing.T) {
 	s.run(exit.OK, "update", "--yes")
 	s.run(exit.OK, "status")
 	s.say("An owned file and a region are edited.")
-	repotest.Put(t, dir, "team.yml", "team: mine\n")
-	repotest.Put(t, dir, "Makefile", "# boilerplate:begin org\nteam:\n\t@echo mine\n# boilerplate:end org\n")
+	repotest.WriteFile(t, dir, "team.yml", "team: mine\n")
+	repotest.WriteFile(t, dir, "Makefile", "# boilerplate:begin org\nteam:\n\t@echo mine\n# boilerplate:end org\n")
 	s.run(1, "check")
 	s.run(1, "check", "-o", "github")
 	s.run(exit.Error, "update", "--yes")
 	repotest.Git(t, dir, "checkout", "--", ".")
 	s.say("A new version, and a line of the user at the same place.")
 	putOrg(t, conventions, "0.2.0", "two")
-	repotest.Put(t, dir, "list.txt", "a\nmine\n")
+	repotest.WriteFile(t, dir, "list.txt", "a\nmine\n")
 	s.run(exit.Error, "update", "--yes")
 	repotest.Git(t, dir, "commit", "--quiet", "--all", "--message=mine")
 	s.run(exit.OK, "status")
@@ -130,7 +130,7 @@ func TestStory(t *testing.T) {
 	s.run(exit.Error, "update", "--continue")
 	s.run(exit.OK, "update", "--abort")
 	s.run(exit.Failed, "update", "--yes")
-	repotest.Put(t, dir, "list.txt", "a\nmine\ntwo\n")
+	repotest.WriteFile(t, dir, "list.txt", "a\nmine\ntwo\n")
 	s.run(exit.OK, "update", "--continue")
 	s.run(exit.OK, "check")
 	s.run(exit.Error, "update", "--continue")
@@ -161,7 +161,7 @@ func TestOutputs(t *testing.T) {
 	s.run(exit.OK, "init", "--convention", "go", "--convention", "docs", "--convention", "ci-github", "--yes",
 		"--set", "module=example.org/echo", "--set", "project=Echo", "--set", "approvers=anna")
 	s.run(exit.OK, "check")
-	repotest.Put(t, dir, ".golangci.yml", "version: '2'\n")
+	repotest.WriteFile(t, dir, ".golangci.yml", "version: '2'\n")
 	for format, read := range map[string]func(string) (int, error){
 		"json": func(text string) (int, error) {
 			var out struct{ Findings []map[string]any }
@@ -188,9 +188,9 @@ func TestOutputs(t *testing.T) {
 	s.run(2, "check", "-o", "xml")
 }
 
-// TestRegistry subscribes to what was pushed, and goes on without the registry.
+// TestRegistry subscribes to a pushed convention, and updates without the registry.
 func TestRegistry(t *testing.T) {
-	dir, conventions, registry := newRepository(t), t.TempDir(), clitest.LocalRegistry(t)
+	dir, conventions, registry := newRepository(t), t.TempDir(), clitest.StartLocalRegistry(t)
 	s := &story{t: t, hub: clitest.NewHub(), dir: dir, replace: strings.NewReplacer()}
 	putOrg(t, conventions, "0.1.0", "one")
 	digest := strings.TrimSpace(s.run(exit.OK, "push", conventions, registry+"/org:0.1.0"))
@@ -205,7 +205,7 @@ func TestRegistry(t *testing.T) {
 	s.run(exit.OK, "status", "--remote")
 	s.run(exit.OK, "update", "--yes", "--to", "0.2.0")
 	s.run(exit.OK, "check")
-	repotest.Put(t, dir, ".boilerplate.yaml",
+	repotest.WriteFile(t, dir, ".boilerplate.yaml",
 		strings.Replace(string(text), "conventions:", "keys: [cosign.pub]\nconventions:", 1))
 	s.run(exit.Error, "update", "--yes") // there is no key
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/lint"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
-	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
 const checkLong = `Check what of a repository has drifted from its conventions. The command compares the
@@ -28,21 +28,22 @@ Exit codes:
   1  something has drifted
   2  the repository cannot be read, or subscribes to no conventions`
 
-func (a *app) checkCommand() *cobra.Command {
+func (a *app) newCheckCommand() *cobra.Command {
 	f := &flags{}
 	c := &cobra.Command{
 		Use: "check", Short: "Check whether a repository has drifted from its conventions", Long: checkLong,
 		Args:    command.NoArgs,
 		Example: "  bellwether boilerplate check\n  bellwether boilerplate check -o sarif > boilerplate.sarif",
-		RunE:    a.run(f, a.check),
+		RunE:    a.newRunE(f, a.checkRepository),
 	}
-	f.addDir(c)
+	f.addDirFlag(c)
 	f.out.Add(c, command.OutputText, command.OutputJSON, "sarif", "github")
-	return a.ErrorsAre(exit.Failed, c)
+	return a.SetErrorCode(exit.Failed, c)
 }
 
-func (a *app) check(_ context.Context, f *flags, _ []string) error {
-	r, err := f.open()
+// checkRepository prints the findings, and returns an error with exit code 1 if there are any.
+func (a *app) checkRepository(_ context.Context, f *flags, _ []string) error {
+	r, err := f.openRepository()
 	if err != nil {
 		return err
 	}
@@ -56,18 +57,19 @@ func (a *app) check(_ context.Context, f *flags, _ []string) error {
 	return &exit.CodeError{Code: exit.Error}
 }
 
+// printFindings prints the findings in the selected format: JSON, SARIF, workflow commands of GitHub, or text.
 func (a *app) printFindings(out *command.Output, findings []update.Finding) error {
 	switch out.Format {
 	case command.OutputJSON:
 		return out.Value(a.Streams.Out, map[string]any{"findings": slices.Concat([]update.Finding{}, findings)})
 	case "sarif":
-		text, err := sarifOf(findings)
+		text, err := encodeSARIF(findings)
 		a.Say("%s", text)
 		return err
 	case "github":
 		for _, f := range findings {
 			a.Say("::error file=%s,line=%d,title=%s::%s\n", escapeProperty.Replace(f.Path), max(f.Line, 1), f.Rule,
-				escapeData.Replace(message(f)))
+				escapeData.Replace(formatMessage(f)))
 		}
 		return nil
 	}
@@ -82,19 +84,19 @@ func (a *app) printFindings(out *command.Output, findings []update.Finding) erro
 	return nil
 }
 
-// message is what code hosts show at the line of a finding.
-func message(f update.Finding) string {
+// formatMessage returns the text that code hosts show at the line of a finding.
+func formatMessage(f update.Finding) string {
 	return strings.TrimPrefix(f.Owner+": "+f.Reason+": "+f.Remedy, ": ")
 }
 
-// What GitHub's workflow commands need escaped.
+// Characters that must be escaped in GitHub's workflow commands.
 var (
 	escapeData     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	escapeProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// sarifOf is the Static Analysis Results Interchange Format 2.1.0, which code hosts show beside the code.
-func sarifOf(findings []update.Finding) ([]byte, error) {
+// encodeSARIF encodes the findings in the Static Analysis Results Interchange Format 2.1.0, for code hosts.
+func encodeSARIF(findings []update.Finding) ([]byte, error) {
 	r := lint.NewSARIF(version.Get().Version)
 	for _, id := range slices.Sorted(maps.Keys(update.Rules)) {
 		r.AddRule(id).WithName(id).WithDescription(update.Rules[id].Description).
@@ -104,7 +106,7 @@ func sarifOf(findings []update.Finding) ([]byte, error) {
 	for _, f := range findings {
 		location := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(f.Path)).
 			WithRegion(sarif.NewRegion().WithStartLine(max(f.Line, 1)))
-		r.CreateResultForRule(f.Rule).WithLevel("error").WithMessage(sarif.NewTextMessage(message(f))).
+		r.CreateResultForRule(f.Rule).WithLevel("error").WithMessage(sarif.NewTextMessage(formatMessage(f))).
 			AddLocation(sarif.NewLocationWithPhysicalLocation(location))
 	}
 	return lint.EncodeSARIF(r)

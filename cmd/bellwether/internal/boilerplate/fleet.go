@@ -51,21 +51,21 @@ Exit codes:
   1  an update failed or was refused
   2  there are conflicts to resolve`
 
-// addFleet adds the flags that the commands on many repositories have.
-func (f *flags) addFleet(c *cobra.Command) {
+// addFleetFlags adds the flags of the commands for many repositories.
+func (f *flags) addFleetFlags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.repos, "repos", "", "The `FILE` of the repositories.")
+	flags.StringVar(&f.reposFile, "repos", "", "The `FILE` of the repositories.")
 	flags.StringVar(&f.fleet.Work, "work", "", "The `FOLDER` for clones. Default: below the user's cache folder.")
 	flags.IntVar(&f.fleet.Parallel, "parallel", 8, "How many repositories to work on at the same time.")
-	command.Required(c, "repos")
+	command.RequireFlags(c, "repos")
 	f.access.Add(c)
 	f.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
 }
 
-// openFleet reads the repositories that are asked for.
+// openFleet reads the list of repositories in --repos, and completes f.fleet.
 func (a *app) openFleet(f *flags) ([]fleet.Repository, error) {
-	f.fleet.Sources, f.fleet.Now = sources(&f.access), a.Now()
-	all, err := fleet.Read(f.repos)
+	f.fleet.Sources, f.fleet.Now = newLoader(&f.access), a.Now()
+	repositories, err := fleet.Read(f.reposFile)
 	if err == nil && f.fleet.Work == "" {
 		f.fleet.Work, err = os.UserCacheDir()
 		f.fleet.Work = filepath.Join(f.fleet.Work, "bellwether", "fleet")
@@ -73,31 +73,33 @@ func (a *app) openFleet(f *flags) ([]fleet.Repository, error) {
 	if err == nil {
 		f.fleet.Work, err = filepath.Abs(f.fleet.Work)
 	}
-	return all, err
+	return repositories, err
 }
 
-// runFleet has work done on all repositories, and prints the results: a row for each, with its outcome in the second
-// cell, and how many have each outcome. A row comes with the exit code that it asks for.
-func runFleet[T any](ctx context.Context, a *app, f *flags, all []fleet.Repository,
-	work func(context.Context, []fleet.Repository) []T, header string, row func(T) ([]term.Cell, int)) error {
+// runFleet calls work for all repositories and prints the results: a row for each repository, and the
+// number of repositories with each outcome. buildRow returns the cells of a result, with the outcome
+// in the second cell, and an exit code. The command ends with exit.Error if a row has this code, else
+// with the first other code that is not exit.OK.
+func runFleet[T any](ctx context.Context, a *app, f *flags, repositories []fleet.Repository,
+	work func(context.Context, []fleet.Repository) []T, header string, buildRow func(T) ([]term.Cell, int)) error {
 	progress, done := a.Progress("working on repositories"), 0
 	f.fleet.Done = func(result any) {
 		done++
-		progress.Count(done, len(all), "repositories")
+		progress.Count(done, len(repositories), "repositories")
 		if u, ok := result.(fleet.Update); ok {
 			progress.Print(func() { a.Warn("%s\n", u) })
 		}
 	}
-	results := work(ctx, all)
+	results := work(ctx, repositories)
 	progress.Stop()
 	table := &term.Table{Header: strings.Split(header, ","), Wrap: true}
 	counts, code := map[string]int{}, exit.OK
 	for _, result := range results {
-		cells, status := row(result)
+		cells, rowCode := buildRow(result)
 		table.Add(cells...)
 		counts[cells[1].Text]++
-		if status == exit.Error || code == exit.OK {
-			code = status
+		if rowCode == exit.Error || code == exit.OK {
+			code = rowCode
 		}
 	}
 	summary := "Repositories: " + strconv.Itoa(len(results))
@@ -121,14 +123,14 @@ func runFleet[T any](ctx context.Context, a *app, f *flags, all []fleet.Reposito
 	return &exit.CodeError{Code: code}
 }
 
-func (a *app) fleetCommand() *cobra.Command {
-	c := command.Parent("fleet", "Check and update many repositories", nil, a.fleetStatusCommand(),
-		a.fleetUpdateCommand())
+func (a *app) newFleetCommand() *cobra.Command {
+	c := command.NewParent("fleet", "Check and update many repositories", nil, a.newFleetStatusCommand(),
+		a.newFleetUpdateCommand())
 	c.Long = fleetLong
 	return c
 }
 
-func (a *app) fleetStatusCommand() *cobra.Command {
+func (a *app) newFleetStatusCommand() *cobra.Command {
 	f := &flags{}
 	c := &cobra.Command{
 		Use: "status", Args: command.NoArgs, Short: "Show which repositories are behind, and which exceptions expire",
@@ -136,22 +138,25 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 that their sources have, what has drifted, and when the next exception expires. Local
 clones are read as they are, remotes as they are there.`,
 		Example: "  bellwether boilerplate fleet status --repos repositories.yaml -o markdown",
-		RunE:    a.run(f, a.fleetStatus),
+		RunE:    a.newRunE(f, a.showFleetStatus),
 	}
-	f.addFleet(c)
+	f.addFleetFlags(c)
 	return c
 }
 
-func (a *app) fleetStatus(ctx context.Context, f *flags, _ []string) error {
-	all, err := a.openFleet(f)
+// showFleetStatus prints the status of all repositories.
+func (a *app) showFleetStatus(ctx context.Context, f *flags, _ []string) error {
+	repositories, err := a.openFleet(f)
 	if err != nil {
 		return err
 	}
-	return runFleet(ctx, a, f, all, f.fleet.Status,
-		"REPOSITORY,STATE,CONVENTIONS,FINDINGS,EXCEPTIONS UNTIL,PROBLEM", statusRow)
+	return runFleet(ctx, a, f, repositories, f.fleet.Status,
+		"REPOSITORY,STATE,CONVENTIONS,FINDINGS,EXCEPTIONS UNTIL,PROBLEM", buildStatusRow)
 }
 
-func statusRow(s fleet.Status) ([]term.Cell, int) {
+// buildStatusRow returns the cells for a repository's status in the order of the header of showFleetStatus. The exit
+// code is exit.Error if the status or the newest version of a convention could not be determined.
+func buildStatusRow(s fleet.Status) ([]term.Cell, int) {
 	if s.Status == nil {
 		return append(term.PlainCells(s.Name, "not readable", "", "", ""), term.Bad.Cell(s.Error)), exit.Error
 	}
@@ -171,37 +176,39 @@ func statusRow(s fleet.Status) ([]term.Cell, int) {
 		row[2].Text = strings.TrimPrefix(row[2].Text+", "+text, ", ")
 	}
 	if len(s.Exceptions) > 0 {
-		first := slices.MinFunc(s.Exceptions, func(a, b run.ExceptionStatus) int { return a.DaysLeft - b.DaysLeft })
-		row[4].Text = first.Expires
-		if first.DaysLeft < 0 {
+		nextExpiring := slices.MinFunc(s.Exceptions,
+			func(a, b run.ExceptionStatus) int { return a.DaysLeft - b.DaysLeft })
+		row[4].Text = nextExpiring.Expires
+		if nextExpiring.DaysLeft < 0 {
 			row[4].Tone = term.Bad
 		}
 	}
 	return row, code
 }
 
-func (a *app) fleetUpdateCommand() *cobra.Command {
+func (a *app) newFleetUpdateCommand() *cobra.Command {
 	f := &flags{}
 	c := &cobra.Command{
 		Use: "update", Args: command.NoArgs, Short: "Update many repositories by pull requests", Long: fleetUpdateLong,
 		Example: "  bellwether boilerplate fleet update --repos repositories.yaml --dry-run\n" +
 			`  bellwether boilerplate fleet update --repos repositories.yaml --yes --open-with 'glab mr create ` +
 			`--source-branch "$BOILERPLATE_BRANCH" --title "$BOILERPLATE_TITLE" --yes'`,
-		RunE: a.run(f, a.fleetUpdate),
+		RunE: a.newRunE(f, a.updateFleet),
 	}
-	f.addFleet(c)
+	f.addFleetFlags(c)
 	flags := c.Flags()
 	flags.BoolVar(&f.fleet.DryRun, "dry-run", false, "Push nothing and open nothing.")
-	flags.StringVar(&f.address, "github-url", "", "The `URL` of a GitHub Enterprise Server. Default: github.com.")
+	flags.StringVar(&f.githubURL, "github-url", "", "The `URL` of a GitHub Enterprise Server. Default: github.com.")
 	flags.StringVar(&f.fleet.Command, "open-with", "",
 		"The `COMMAND` that opens a pull request, instead of GitHub's API.")
 	f.confirm.Add(c)
-	command.Exclusive(c, "open-with", "github-url")
+	command.ExcludeFlags(c, "open-with", "github-url")
 	return c
 }
 
-func (a *app) fleetUpdate(ctx context.Context, f *flags, _ []string) error {
-	all, err := a.openFleet(f)
+// updateFleet updates all repositories by pull requests after a confirmation.
+func (a *app) updateFleet(ctx context.Context, f *flags, _ []string) error {
+	repositories, err := a.openFleet(f)
 	if err != nil {
 		return err
 	}
@@ -210,18 +217,20 @@ func (a *app) fleetUpdate(ctx context.Context, f *flags, _ []string) error {
 			return exit.Hintf("set GITHUB_TOKEN, or name the command of another forge with --open-with",
 				"there is no token for GitHub")
 		}
-		f.fleet.GitHub, err = fleet.NewGitHub(f.address, token)
+		f.fleet.GitHub, err = fleet.NewGitHub(f.githubURL, token)
 	}
 	if err == nil && !f.fleet.DryRun {
-		err = a.Confirm(f.confirm, fmt.Sprintf("This opens pull requests. Repositories: %d\n", len(all)))
+		err = a.Confirm(f.confirm, fmt.Sprintf("This opens pull requests. Repositories: %d\n", len(repositories)))
 	}
 	if err != nil {
 		return err
 	}
-	return runFleet(ctx, a, f, all, f.fleet.Update, "REPOSITORY,OUTCOME,PULL REQUEST,DETAIL", updateRow)
+	return runFleet(ctx, a, f, repositories, f.fleet.Update, "REPOSITORY,OUTCOME,PULL REQUEST,DETAIL", buildUpdateRow)
 }
 
-func updateRow(u fleet.Update) ([]term.Cell, int) {
+// buildUpdateRow returns the cells for a repository's update. The exit code is exit.Error if the update failed or was
+// refused, and exit.Failed if it has conflicts.
+func buildUpdateRow(u fleet.Update) ([]term.Cell, int) {
 	row := term.PlainCells(u.Name, u.Outcome, u.PullRequest, cmp.Or(u.Detail, strings.Join(u.Versions, ", ")))
 	switch {
 	case u.Outcome == fleet.Failed, u.Outcome == fleet.Refused:

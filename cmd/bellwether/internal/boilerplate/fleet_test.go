@@ -15,7 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// TestFleet is what a team lead does with two repositories. The texts are in a golden file.
+// TestFleet runs the commands for two repositories. Their output is in a golden file.
 func TestFleet(t *testing.T) {
 	first, conventions, work := newRepository(t), t.TempDir(), t.TempDir()
 	t.Setenv("GITHUB_TOKEN", "")
@@ -29,13 +29,14 @@ func TestFleet(t *testing.T) {
 	repotest.Git(t, first, "remote", "add", "origin", first+".git")
 	repotest.Git(t, first, "clone", "--quiet", "--bare", ".", second+".git")
 	repotest.Git(t, first, "clone", "--quiet", second+".git", second)
-	repotest.Put(t, second, "list.txt", "a\nmine\n")
+	repotest.WriteFile(t, second, "list.txt", "a\nmine\n")
 	repotest.Git(t, second, "commit", "--quiet", "--all", "--message=mine")
 	repotest.Git(t, second, "push", "--quiet")
 	repos := filepath.Join(work, "repositories.yaml")
-	repotest.Put(t, work, "repositories.yaml", "apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Repositories\n"+
-		"repositories:\n- {name: first, source: '"+first+"'}\n- {name: second, source: 'file://"+second+".git'}\n"+
-		"- {name: third, source: ./none}\n")
+	repotest.WriteFile(t, work, "repositories.yaml",
+		"apiVersion: boilerplate.bellwether.dev/v1alpha1\nkind: Repositories\n"+
+			"repositories:\n- {name: first, source: '"+first+"'}\n- {name: second, source: 'file://"+second+".git'}\n"+
+			"- {name: third, source: ./none}\n")
 	putOrg(t, conventions, "0.2.0", "two")
 	s.text.Reset()
 	s.replace = strings.NewReplacer(first, "FIRST", second, "SECOND", conventions, "ORG", work, "WORK")
@@ -51,7 +52,7 @@ func TestFleet(t *testing.T) {
 	fleet(exit.Error, "update", "--open-with", "true")
 	fleet(exit.Error, "update", "-o", "wide", "--yes", "--open-with",
 		"echo https://forge.example.com/$BOILERPLATE_OUTCOME")
-	repotest.Put(t, work, "repositories.yaml",
+	repotest.WriteFile(t, work, "repositories.yaml",
 		strings.Replace(read(t, repos), "- {name: third, source: ./none}\n", "", 1))
 	fleet(exit.OK, "status")
 	fleet(exit.Failed, "update", "--yes", "--open-with", "false")

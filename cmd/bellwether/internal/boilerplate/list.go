@@ -18,28 +18,29 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-func (a *app) listCommand() *cobra.Command {
+func (a *app) newListCommand() *cobra.Command {
 	f := &flags{}
 	c := &cobra.Command{
 		Use: "list [NAME]", Short: "List conventions, and the parameters of one", Args: command.AtMostOne,
 		Long: `List the conventions of this program, and those of --source. With a NAME, show the
 parameters and the files of that convention, as YAML or JSON.`,
 		Example: "  bellwether boilerplate list\n  bellwether boilerplate list go",
-		RunE:    a.run(f, a.list),
+		RunE:    a.newRunE(f, a.listConventions),
 	}
 	f.access.Add(c)
-	c.Flags().StringArrayVar(&f.more, "source", nil, "A convention elsewhere, `NAME=SOURCE`. Can be repeated.")
+	c.Flags().StringArrayVar(&f.sources, "source", nil, "A convention elsewhere, `NAME=SOURCE`. Can be repeated.")
 	f.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
-// listed is a convention as list -o json prints it.
-type listed struct {
+// listedConvention is a convention as list -o json prints it.
+type listedConvention struct {
 	*convention.Convention
 	Source string `json:"source"`
 }
 
-func (a *app) list(ctx context.Context, f *flags, args []string) error {
+// listConventions prints all conventions, or the details of the convention in args.
+func (a *app) listConventions(ctx context.Context, f *flags, args []string) error {
 	entries, err := conventions.Files.ReadDir(".")
 	if err != nil {
 		return fmt.Errorf("read conventions: %w", err)
@@ -48,8 +49,8 @@ func (a *app) list(ctx context.Context, f *flags, args []string) error {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	loader, found := sources(&f.access), []listed{}
-	for _, use := range uses(append(names, f.more...)) {
+	loader, found := newLoader(&f.access), []listedConvention{}
+	for _, use := range parseUses(append(names, f.sources...)) {
 		if len(args) > 0 && args[0] != use.Name {
 			continue
 		}
@@ -57,13 +58,13 @@ func (a *app) list(ctx context.Context, f *flags, args []string) error {
 		if err != nil {
 			return err
 		}
-		found = append(found, listed{c.Convention, use.Source})
+		found = append(found, listedConvention{Convention: c.Convention, Source: use.Source})
 	}
 	switch {
 	case len(args) > 0 && len(found) == 0:
 		return exit.Hintf("see `"+a.Self+" boilerplate list`", "there is no convention %q", args[0])
 	case len(args) > 0:
-		if f.out.Table() {
+		if f.out.Table() { // the details have no table
 			f.out.Format = command.OutputYAML
 		}
 		return f.out.Value(a.Streams.Out, found[0])
@@ -78,15 +79,15 @@ func (a *app) list(ctx context.Context, f *flags, args []string) error {
 	return nil
 }
 
-// uses are conventions as they are named on a command line: NAME for one of this program, or NAME=SOURCE.
-func uses(texts []string) []subscription.Use {
+// parseUses parses conventions from a command line: NAME for a convention of this program, or NAME=SOURCE.
+func parseUses(texts []string) []subscription.Use {
 	var out []subscription.Use
 	for _, text := range texts {
-		name, from, isGiven := strings.Cut(text, "=")
+		name, source, isGiven := strings.Cut(text, "=")
 		if !isGiven {
-			from = subscription.Builtin
+			source = subscription.Builtin
 		}
-		out = append(out, subscription.Use{Name: name, Source: from})
+		out = append(out, subscription.Use{Name: name, Source: source})
 	}
 	return out
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-func (a *app) statusCommand() *cobra.Command {
+func (a *app) newStatusCommand() *cobra.Command {
 	f := &flags{}
 	c := &cobra.Command{
 		Use: "status", Short: "Show the conventions of a repository, and its exceptions",
@@ -24,17 +24,18 @@ that their sources have, its exceptions, and whether an update is in progress. O
 with --remote are registries asked.`,
 		Args:    command.NoArgs,
 		Example: "  bellwether boilerplate status --remote",
-		RunE:    a.run(f, a.status),
+		RunE:    a.newRunE(f, a.showStatus),
 	}
-	f.addDir(c)
+	f.addDirFlag(c)
 	f.access.Add(c)
 	c.Flags().BoolVar(&f.remote, "remote", false, "Ask registries for what their tags hold now.")
 	f.out.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
-func (a *app) status(ctx context.Context, f *flags, _ []string) error {
-	r, err := f.open()
+// showStatus prints the conventions of the repository, its exceptions, and the number of findings.
+func (a *app) showStatus(ctx context.Context, f *flags, _ []string) error {
+	r, err := f.openRepository()
 	if err != nil {
 		return err
 	}
@@ -56,11 +57,11 @@ func (a *app) status(ctx context.Context, f *flags, _ []string) error {
 	a.Table(&f.out, table)
 	a.Say("\n")
 	for _, e := range s.Exceptions {
-		left := "expired"
+		remaining := "expired"
 		if e.DaysLeft >= 0 {
-			left = phrase.Count(e.DaysLeft, "day") + " left"
+			remaining = phrase.Count(e.DaysLeft, "day") + " left"
 		}
-		a.Say("Exception for %s: %s: %s\n", strings.TrimSpace(e.Path+" "+e.Region), left, e.Reason)
+		a.Say("Exception for %s: %s: %s\n", strings.TrimSpace(e.Path+" "+e.Region), remaining, e.Reason)
 	}
 	if len(s.InProgress) > 0 {
 		a.Say("An update of %s is in progress.\n", phrase.Count(len(s.InProgress), "file"))

@@ -16,7 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/update"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const initLong = `Subscribe a repository to conventions: write .boilerplate.yaml, then the files, as one
@@ -47,9 +47,9 @@ Exit codes:
   1  an error, or the update is refused and nothing was changed
   2  there are conflicts to resolve`
 
-// add adds the flags of init and of update.
-func (f *flags) add(c *cobra.Command) {
-	f.addWriting(c)
+// addUpdateFlags adds the flags that init and update have in common.
+func (f *flags) addUpdateFlags(c *cobra.Command) {
+	f.addWriteFlags(c)
 	flags := c.Flags()
 	flags.StringArrayVar(&f.set, "set", nil, "A parameter's value, `NAME=VALUE`. The items of a list are separated "+
 		"by commas. Can be repeated.")
@@ -59,52 +59,53 @@ func (f *flags) add(c *cobra.Command) {
 	f.access.Add(c)
 }
 
-// addWriting adds the flags of all commands that write.
-func (f *flags) addWriting(c *cobra.Command) {
-	f.addDir(c)
+// addWriteFlags adds the flags of all commands that write.
+func (f *flags) addWriteFlags(c *cobra.Command) {
+	f.addDirFlag(c)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "Show the differences and change nothing.")
 	c.Flags().BoolVar(&f.noCommit, "no-commit", false, "Write the files and make no commit.")
 	f.confirm.Add(c)
 }
 
-func (a *app) initCommand() *cobra.Command {
+func (a *app) newInitCommand() *cobra.Command {
 	f := &flags{}
 	c := &cobra.Command{
 		Use: "init", Short: "Subscribe a repository to conventions", Long: initLong, Args: command.NoArgs,
 		Example: "  bellwether boilerplate init --convention go --convention docs --set module=example.org/echo\n" +
 			"  bellwether boilerplate init --convention acme=oci://registry.example.com/conventions/acme:1.0.0 " +
 			"--key cosign.pub",
-		RunE: a.run(f, a.init),
+		RunE: a.newRunE(f, a.initRepository),
 	}
-	f.add(c)
+	f.addUpdateFlags(c)
 	c.Flags().StringArrayVar(&f.conventions, "convention", nil, "A convention, `NAME[=SOURCE]`. Can be repeated.")
-	c.Flags().StringArrayVar(&f.keys, "key", nil, "A public key in the repository, one of which has to have signed "+
+	c.Flags().StringArrayVar(&f.keys, "key", nil, "A public key in the repository, one of which must have signed "+
 		"the conventions of registries: its `FILE`. Can be repeated.")
-	command.Required(c, "convention")
+	command.RequireFlags(c, "convention")
 	return c
 }
 
-func (a *app) updateCommand() *cobra.Command {
+func (a *app) newUpdateCommand() *cobra.Command {
 	f := &flags{}
 	c := &cobra.Command{
 		Use: "update", Short: "Update a repository to its conventions", Long: updateLong, Args: command.NoArgs,
 		Example: "  bellwether boilerplate update --dry-run\n" +
 			"  bellwether boilerplate update --convention go --to 0.2.0",
-		RunE: a.run(f, a.update),
+		RunE: a.newRunE(f, a.updateRepository),
 	}
-	f.add(c)
+	f.addUpdateFlags(c)
 	flags := c.Flags()
 	flags.StringVar(&f.options.Convention, "convention", "", "The convention that --to and --source are for.")
 	flags.StringVar(&f.options.To, "to", "", "Another version.")
 	flags.StringVar(&f.options.Source, "source", "", "Another source.")
-	flags.BoolVar(&f.goOn, "continue", false, "Commit an update whose conflicts are resolved.")
+	flags.BoolVar(&f.continueUpdate, "continue", false, "Commit an update whose conflicts are resolved.")
 	flags.BoolVar(&f.abort, "abort", false, "Take an update in progress back.")
-	command.Exclusive(c, "continue", "abort", "dry-run")
+	command.ExcludeFlags(c, "continue", "abort", "dry-run")
 	return c
 }
 
-func (a *app) init(ctx context.Context, f *flags, _ []string) error {
-	r, err := f.open()
+// initRepository subscribes the repository to conventions. The repository must not have a subscription.
+func (a *app) initRepository(ctx context.Context, f *flags, _ []string) error {
+	r, err := f.openRepository() // without a subscription, it returns the repository and ErrNotSubscribed
 	switch {
 	case err == nil:
 		return exit.Hintf("edit it, and run `"+a.Self+" boilerplate update`", "the repository has a %s already",
@@ -114,25 +115,27 @@ func (a *app) init(ctx context.Context, f *flags, _ []string) error {
 	case r.Journal != nil:
 		return run.ErrInProgress
 	}
-	r.Subscription.Conventions, r.Subscription.Keys = uses(f.conventions), f.keys
-	return a.propose(ctx, f, r)
+	r.Subscription.Conventions, r.Subscription.Keys = parseUses(f.conventions), f.keys
+	return a.planAndApply(ctx, f, r)
 }
 
-func (a *app) update(ctx context.Context, f *flags, _ []string) error {
-	r, err := f.open()
+// updateRepository updates the repository, or continues or aborts an update that is in progress.
+func (a *app) updateRepository(ctx context.Context, f *flags, _ []string) error {
+	r, err := f.openRepository()
 	switch {
 	case r != nil && r.Journal != nil:
-		return a.resume(ctx, f, r)
+		return a.resumeUpdate(ctx, f, r)
 	case err != nil:
 		return err
-	case f.goOn || f.abort:
+	case f.continueUpdate || f.abort:
 		return errors.New("no update is in progress")
 	}
-	return a.propose(ctx, f, r)
+	return a.planAndApply(ctx, f, r)
 }
 
-// resume goes on with an update in progress, or takes it back. After one that was interrupted comes what was asked for.
-func (a *app) resume(ctx context.Context, f *flags, r *run.Repository) error {
+// resumeUpdate continues an update in progress, or takes it back with --abort. After an interrupted update it then
+// performs the update that the user requested.
+func (a *app) resumeUpdate(ctx context.Context, f *flags, r *run.Repository) error {
 	wasInterrupted := !r.Journal.Applied
 	switch {
 	case f.abort:
@@ -143,9 +146,9 @@ func (a *app) resume(ctx context.Context, f *flags, r *run.Repository) error {
 		return err
 	case f.dryRun:
 		return run.ErrInProgress
-	case !wasInterrupted && !f.goOn:
+	case !wasInterrupted && !f.continueUpdate:
 		return fmt.Errorf("%w: %w: %s", run.ErrInProgress, run.ErrConflicts,
-			strings.Join(update.Conflicts(r.Journal.Changes), ", "))
+			strings.Join(update.ListConflicts(r.Journal.Changes), ", "))
 	}
 	result, err := r.Continue(ctx)
 	if err != nil {
@@ -154,18 +157,18 @@ func (a *app) resume(ctx context.Context, f *flags, r *run.Repository) error {
 	if wasInterrupted {
 		a.Step("Went on with an update that was interrupted.")
 	}
-	if err := a.finish(result); err != nil || f.goOn {
+	if err := a.reportResult(result); err != nil || f.continueUpdate {
 		return err
 	}
-	err = a.update(ctx, f, nil)
-	if errors.Is(err, run.ErrNotSubscribed) { // The end of a subscription was interrupted.
+	err = a.updateRepository(ctx, f, nil)
+	if errors.Is(err, run.ErrNotSubscribed) { // the interrupted command was eject, which removed the subscription
 		return nil
 	}
 	return err
 }
 
-// propose plans an update, shows it, and applies it.
-func (a *app) propose(ctx context.Context, f *flags, r *run.Repository) error {
+// planAndApply plans an update, and applies it unless a file refuses it.
+func (a *app) planAndApply(ctx context.Context, f *flags, r *run.Repository) error {
 	f.options.Set, f.options.Now = map[string]string{}, a.Now()
 	for _, text := range f.set {
 		name, value, ok := strings.Cut(text, "=")
@@ -181,12 +184,13 @@ func (a *app) propose(ctx context.Context, f *flags, r *run.Repository) error {
 		return err
 	}
 	if len(p.Plan.Refusals) > 0 {
-		return a.refuse(p.Plan.Refusals)
+		return a.reportRefusals(p.Plan.Refusals)
 	}
-	return a.apply(ctx, f, r, p)
+	return a.confirmAndApply(ctx, f, r, p)
 }
 
-func (a *app) refuse(refusals []update.Refusal) error {
+// reportRefusals prints the refusals with their remedies, and returns an error.
+func (a *app) reportRefusals(refusals []update.Refusal) error {
 	for _, refusal := range refusals {
 		a.Warn("%s: %s\n", refusal.Path, refusal.Reason)
 		for _, remedy := range refusal.Remedies {
@@ -197,9 +201,9 @@ func (a *app) refuse(refusals []update.Refusal) error {
 		phrase.Count(len(refusals), "file"))
 }
 
-// apply shows a plan, and applies it.
-func (a *app) apply(ctx context.Context, f *flags, r *run.Repository, p *run.Proposal) error {
-	a.show(p)
+// confirmAndApply shows a plan, requests a confirmation, and applies the plan.
+func (a *app) confirmAndApply(ctx context.Context, f *flags, r *run.Repository, p *run.Proposal) error {
+	a.printProposal(p)
 	switch {
 	case len(p.Changes) == 0:
 		a.Say("The repository is up to date.\n")
@@ -207,22 +211,22 @@ func (a *app) apply(ctx context.Context, f *flags, r *run.Repository, p *run.Pro
 	case f.dryRun:
 		return nil
 	}
-	loss := "This writes " + phrase.Count(len(p.Changes), "file")
+	effects := "This writes " + phrase.Count(len(p.Changes), "file")
 	if !f.noCommit {
-		loss += " and makes a commit"
+		effects += " and makes a commit"
 	}
-	if err := a.Confirm(f.confirm, loss+".\n"); err != nil {
+	if err := a.Confirm(f.confirm, effects+".\n"); err != nil {
 		return err
 	}
 	result, err := r.Apply(ctx, p, !f.noCommit)
 	if err != nil {
 		return err
 	}
-	return a.finish(result)
+	return a.reportResult(result)
 }
 
-// show prints the differences of the repository's files, and how many there are.
-func (a *app) show(p *run.Proposal) {
+// printProposal prints the differences of the repository's files, the versions, the changed files and the notes.
+func (a *app) printProposal(p *run.Proposal) {
 	if diff := update.Diff(p.Plan.Changes); diff != "" {
 		a.Say("%s\n", diff)
 	}
@@ -237,7 +241,8 @@ func (a *app) show(p *run.Proposal) {
 	}
 }
 
-func (a *app) finish(result run.Result) error {
+// reportResult prints the result of an update, and returns an error with exit.Failed if there are conflicts.
+func (a *app) reportResult(result run.Result) error {
 	switch {
 	case len(result.Conflicts) > 0:
 		for _, name := range result.Conflicts {
@@ -254,21 +259,22 @@ func (a *app) finish(result run.Result) error {
 	return nil
 }
 
-func (a *app) ejectCommand() *cobra.Command {
+func (a *app) newEjectCommand() *cobra.Command {
 	f := &flags{}
 	c := &cobra.Command{
 		Use: "eject [CONVENTION]", Short: "End the subscription to conventions, and keep the files",
 		Long: `End the subscription of a repository to one convention, or to all of them. Its files
 stay, without the headers and the markers of regions, and are the repository's own from
 then on. It is one commit, and refused where an update would be.`,
-		Args: command.AtMostOne, Example: "  bellwether boilerplate eject docs", RunE: a.run(f, a.eject),
+		Args: command.AtMostOne, Example: "  bellwether boilerplate eject docs", RunE: a.newRunE(f, a.eject),
 	}
-	f.addWriting(c)
+	f.addWriteFlags(c)
 	return c
 }
 
+// eject ends the subscription to one convention, or to all conventions if args is empty.
 func (a *app) eject(ctx context.Context, f *flags, args []string) error {
-	r, err := f.open()
+	r, err := f.openRepository()
 	if err != nil {
 		return err
 	}
@@ -279,5 +285,5 @@ func (a *app) eject(ctx context.Context, f *flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.apply(ctx, f, r, p)
+	return a.confirmAndApply(ctx, f, r, p)
 }

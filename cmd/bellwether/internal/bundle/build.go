@@ -23,9 +23,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/build"
-	"github.com/bellwether-dev/bellwether/bundles/build/gomarkers"
-	"github.com/bellwether-dev/bellwether/bundles/build/helmchart"
-	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
@@ -34,17 +31,17 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-// ExitUnusable is for input that a bundle command can make nothing of.
+// ExitUnusable is the exit code if the input of a bundle command cannot be read or is not valid.
 const ExitUnusable = 2
 
-// unusableBundle ends the program with exitUnusable.
-func unusableBundle(err error, advice string) error {
+// newUnusableError returns an error that ends the program with ExitUnusable and prints the hint if it is not empty.
+func newUnusableError(err error, hint string) error {
 	text := "Error: " + err.Error()
 	if detail := oci.Detail(err); detail != "" {
 		text += "\nCause: " + detail
 	}
-	if advice != "" {
-		text += "\nHint:  " + advice
+	if hint != "" {
+		text += "\nHint:  " + hint
 	}
 	return &exit.CodeError{Code: ExitUnusable, Text: text}
 }
@@ -84,8 +81,8 @@ const bundleBuildExample = `  # From a project of kubebuilder or operator-sdk
   # From a Helm chart, with images by digest; push the bundle to a registry
   bellwether bundle build ./chart --set metrics.enabled=true --pin --push registry.example.com/bundles/echo:1.1.0`
 
-// bundleBuild are the flags of `bundle build`.
-type bundleBuild struct {
+// buildFlags are the flags of bundle build.
+type buildFlags struct {
 	options      build.Options
 	csv, icon    string
 	installModes []string
@@ -100,8 +97,8 @@ type bundleBuild struct {
 	folder, layout, pushTo string
 }
 
-func (a *app) bundleBuildCommand() *cobra.Command {
-	var b bundleBuild
+func (a *app) newBuildCommand() *cobra.Command {
+	var b buildFlags
 	var out command.Output
 	c := &cobra.Command{
 		Use: "build SOURCE", Short: "Build a bundle from manifests, a kustomization, or a Helm chart",
@@ -110,18 +107,18 @@ func (a *app) bundleBuildCommand() *cobra.Command {
 		Args:              command.OneArg("the folder, file or chart to make a bundle of, or - for stdin"),
 		ValidArgsFunction: command.CompleteFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := cmp.Or(out.Check(), b.check()); err != nil {
+			if err := cmp.Or(out.Check(), b.checkFlags()); err != nil {
 				return err
 			}
 			return a.buildBundle(c.Context(), &b, &out, args[0], c.Flags())
 		},
 	}
-	b.add(c)
+	b.addFlags(c)
 	out.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
-func (b *bundleBuild) add(c *cobra.Command) {
+func (b *buildFlags) addFlags(c *cobra.Command) {
 	b.values.Add(c)
 	f, o, about := c.Flags(), &b.options, &b.options.About
 	f.StringVar(&o.Package, "package", "", "The package name of the operator. Default: the name of the chart.")
@@ -155,7 +152,7 @@ func (b *bundleBuild) add(c *cobra.Command) {
 	f.StringSliceVar(&b.metadata, "metadata", nil,
 		"A `FILE` to add to metadata/: properties.yaml or dependencies.yaml. Can be repeated.")
 	f.StringVar(&b.release, "release-name", "", "The release name used to render the chart. Default: the package name.")
-	f.StringVar(&b.kubeVersion, "kube-version", helmchart.DefaultKubeVersion,
+	f.StringVar(&b.kubeVersion, "kube-version", build.DefaultChartKubeVersion,
 		"The version of Kubernetes used to render the chart.")
 	f.StringSliceVar(&b.apiVersions, "api-versions", nil,
 		"Additional APIs that the chart can use, for example monitoring.coreos.com/v1.")
@@ -179,7 +176,8 @@ func (b *bundleBuild) add(c *cobra.Command) {
 		cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (b *bundleBuild) check() error {
+// checkFlags returns an error if no output is selected or the reference to push to is not valid.
+func (b *buildFlags) checkFlags() error {
 	if b.folder == "" && b.layout == "" && b.pushTo == "" {
 		return exit.Hintf("set --output-dir, --oci-layout or --push",
 			"no output is selected")
@@ -205,13 +203,14 @@ type BuiltOutput struct {
 	Pushed   string            `json:"pushed,omitempty"`
 }
 
-func (a *app) buildBundle(ctx context.Context, b *bundleBuild, out *command.Output, source string,
+// buildBundle builds the bundle, pins its images with --pin, writes the outputs, and prints the result.
+func (a *app) buildBundle(ctx context.Context, b *buildFlags, out *command.Output, source string,
 	flags *pflag.FlagSet) error {
 	r, err := a.assembleBundle(b, source, flags)
 	if err != nil {
-		return buildError(err)
+		return addBuildHint(err)
 	}
-	built := BuiltOutput{Name: r.Name, Package: r.Package, Version: r.Version, Account: r.Account,
+	built := BuiltOutput{Name: r.Name, Package: r.Package, Version: r.Version, Account: r.Placements,
 		Warnings: r.Warnings}
 	if b.pin {
 		client := oci.NewClient(oci.Options{})
@@ -219,15 +218,15 @@ func (a *app) buildBundle(ctx context.Context, b *bundleBuild, out *command.Outp
 			return client.Resolve(ctx, oci.Source{Image: image, Access: b.access.Access()})
 		})
 		if err != nil {
-			return buildError(err)
+			return addBuildHint(err)
 		}
 	}
 	for name := range r.Files {
 		built.Files = append(built.Files, name)
 	}
 	slices.Sort(built.Files)
-	if err := b.deliver(ctx, r, &built); err != nil {
-		return buildError(err)
+	if err := b.writeOutputs(ctx, r, &built); err != nil {
+		return addBuildHint(err)
 	}
 	if !out.Table() {
 		return out.Value(a.Streams.Out, built)
@@ -236,27 +235,27 @@ func (a *app) buildBundle(ctx context.Context, b *bundleBuild, out *command.Outp
 	return nil
 }
 
-// buildError says what to do, and tells input that is no good from all else.
-func buildError(err error) error {
+// addBuildHint adds a hint to an error of a build. Errors about the input get the exit code ExitUnusable.
+func addBuildHint(err error) error {
 	switch {
-	case errors.Is(err, helmchart.ErrChart):
-		return unusableBundle(err, "check the chart with `helm template`; use --set and --values to set its values")
-	case errors.Is(err, kustomize.ErrKustomization):
-		return unusableBundle(err, "check it with `kustomize build`")
+	case errors.Is(err, build.ErrChart):
+		return newUnusableError(err, "check the chart with `helm template`; use --set and --values to set its values")
+	case errors.Is(err, build.ErrKustomization):
+		return newUnusableError(err, "check it with `kustomize build`")
 	case errors.Is(err, build.ErrInput):
-		return unusableBundle(err, "")
+		return newUnusableError(err, "")
 	case errors.Is(err, fs.ErrNotExist):
-		return unusableBundle(err, "check the path")
-	case errors.Is(err, build.ErrInTheWay):
+		return newUnusableError(err, "check the path")
+	case errors.Is(err, build.ErrNotReplaceable):
 		return exit.Hint(err, "use another folder, or delete this one")
 	default:
-		return registry.WithHint(err)
+		return registry.AddHint(err)
 	}
 }
 
-// assembleBundle makes the bundle of what the source is.
-func (a *app) assembleBundle(b *bundleBuild, source string, flags *pflag.FlagSet) (*build.Result, error) {
-	log.SetOutput(io.Discard) // Helm's libraries log warnings of their own to it
+// assembleBundle builds the bundle according to the kind of the source, see bundleBuildLong.
+func (a *app) assembleBundle(b *buildFlags, source string, flags *pflag.FlagSet) (*build.Result, error) {
+	log.SetOutput(io.Discard) // Helm's libraries write warnings to this log
 	if err := b.readFiles(); err != nil {
 		return nil, err
 	}
@@ -264,19 +263,19 @@ func (a *app) assembleBundle(b *bundleBuild, source string, flags *pflag.FlagSet
 	if source != "-" && err != nil {
 		return nil, fmt.Errorf("read source: %w", err)
 	}
-	has := func(name string) bool {
+	hasFile := func(name string) bool {
 		_, err := os.Stat(filepath.Join(source, name))
 		return err == nil
 	}
 	switch {
-	case source == "-":
-		return b.fromStream("stdin", a.Streams.In)
-	case info.IsDir() && has("metadata/annotations.yaml"):
-		return b.reuse(source, flags)
-	case info.IsDir() && has("Chart.yaml"), strings.HasSuffix(source, ".tgz"), strings.HasSuffix(source, ".tar.gz"):
-		return b.fromChart(source, info.IsDir())
-	case info.IsDir() && kustomize.Is(source):
-		objects, err := kustomize.Build(source)
+	case source == "-": // before the cases that need info
+		return b.buildFromStream("stdin", a.Streams.In)
+	case info.IsDir() && hasFile("metadata/annotations.yaml"):
+		return b.reuseBundle(source, flags)
+	case info.IsDir() && hasFile("Chart.yaml"), strings.HasSuffix(source, ".tgz"), strings.HasSuffix(source, ".tar.gz"):
+		return b.buildFromChart(source, info.IsDir())
+	case info.IsDir() && build.IsKustomization(source):
+		objects, err := build.BuildKustomization(source)
 		if err != nil {
 			return nil, err
 		}
@@ -284,30 +283,31 @@ func (a *app) assembleBundle(b *bundleBuild, source string, flags *pflag.FlagSet
 	case info.IsDir():
 		p, err := build.ReadPackageManifests(os.DirFS(source))
 		if errors.Is(err, build.ErrNotPackageManifests) {
-			return b.fromFolder(source)
+			return b.buildFromFolder(source)
 		}
 		if err != nil {
 			return nil, err
 		}
-		return b.convert(p, source, flags)
+		return b.convertPackage(p, source, flags)
 	}
 	f, err := os.Open(source)
 	if err != nil {
 		return nil, fmt.Errorf("read source: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	return b.fromStream(source, f)
+	return b.buildFromStream(source, f)
 }
 
-// readFiles reads the icon and metadata, and turns texts into what they stand for.
-func (b *bundleBuild) readFiles() error {
+// readFiles sets b.options from the flags that name files: the icon, the metadata and the Go types of the APIs. It
+// also converts the install modes.
+func (b *buildFlags) readFiles() error {
 	for _, m := range b.installModes {
 		b.options.About.InstallModes = append(b.options.About.InstallModes, operatorsv1alpha1.InstallModeType(m))
 	}
 	if b.apiSources != "" {
 		var err error
-		if b.options.Described, err = gomarkers.Read(b.apiSources); err != nil {
-			return unusableBundle(err, "")
+		if b.options.Described, err = build.ReadMarkers(b.apiSources); err != nil {
+			return newUnusableError(err, "")
 		}
 	}
 	b.options.Metadata = map[string][]byte{}
@@ -321,21 +321,21 @@ func (b *bundleBuild) readFiles() error {
 	if b.icon == "" {
 		return nil
 	}
-	kinds := map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg",
+	mediaTypes := map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg",
 		".jpeg": "image/jpeg", ".gif": "image/gif"}
-	kind := kinds[strings.ToLower(filepath.Ext(b.icon))]
-	if kind == "" {
-		return unusableBundle(fmt.Errorf("icon %s is not an svg, png, jpg or gif file", b.icon), "")
+	mediaType := mediaTypes[strings.ToLower(filepath.Ext(b.icon))]
+	if mediaType == "" {
+		return newUnusableError(fmt.Errorf("icon %s is not an svg, png, jpg or gif file", b.icon), "")
 	}
 	text, err := os.ReadFile(b.icon)
 	if err != nil {
 		return fmt.Errorf("read icon: %w", err)
 	}
-	b.options.About.Icon = &operatorsv1alpha1.Icon{Data: base64.StdEncoding.EncodeToString(text), MediaType: kind}
+	b.options.About.Icon = &operatorsv1alpha1.Icon{Data: base64.StdEncoding.EncodeToString(text), MediaType: mediaType}
 	return nil
 }
 
-// assemblyFlags have no meaning for a bundle that is one already.
+// assemblyFlags are the flags that have no effect on a source that is already a bundle.
 var assemblyFlags = []string{"package", "version", "channels", "default-channel", "csv", "api-sources",
 	"display-name", "description",
 	"provider", "provider-url",
@@ -343,7 +343,8 @@ var assemblyFlags = []string{"package", "version", "channels", "default-channel"
 	"annotation", "metadata",
 	"set", "values", "release-name", "kube-version", "api-versions"}
 
-func (b *bundleBuild) reuse(dir string, flags *pflag.FlagSet) (*build.Result, error) {
+// reuseBundle checks and returns the bundle in dir without changes.
+func (b *buildFlags) reuseBundle(dir string, flags *pflag.FlagSet) (*build.Result, error) {
 	for _, name := range assemblyFlags {
 		if flags.Changed(name) {
 			return nil, exit.Hintf("change its manifests or metadata/annotations.yaml instead",
@@ -353,10 +354,12 @@ func (b *bundleBuild) reuse(dir string, flags *pflag.FlagSet) (*build.Result, er
 	return build.Reuse(os.DirFS(dir))
 }
 
-// conversionFlags are those that have a meaning for a folder in the package manifest format.
+// conversionFlags are the flags that have an effect on a source in the package manifest format.
 var conversionFlags = []string{"version", "channels", "default-channel"}
 
-func (b *bundleBuild) convert(p *build.PackageManifests, dir string, flags *pflag.FlagSet) (*build.Result, error) {
+// convertPackage converts one version of a package in the package manifest format to a bundle.
+func (b *buildFlags) convertPackage(p *build.PackageManifests, dir string, flags *pflag.FlagSet) (*build.Result,
+	error) {
 	for _, name := range assemblyFlags {
 		if flags.Changed(name) && !slices.Contains(conversionFlags, name) {
 			return nil, exit.Hintf("change its manifests instead",
@@ -366,7 +369,9 @@ func (b *bundleBuild) convert(p *build.PackageManifests, dir string, flags *pfla
 	return p.Convert(b.options)
 }
 
-func (b *bundleBuild) fromStream(name string, r io.Reader) (*build.Result, error) {
+// buildFromStream builds a bundle from a stream of manifests. It reads one byte more than bundles.MaxBytes, so that
+// a stream that is too large is an error and is not cut.
+func (b *buildFlags) buildFromStream(name string, r io.Reader) (*build.Result, error) {
 	text, err := io.ReadAll(io.LimitReader(r, bundles.MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -374,8 +379,8 @@ func (b *bundleBuild) fromStream(name string, r io.Reader) (*build.Result, error
 	return b.assemble([]build.Source{{Name: name, Text: text}}, build.Options{})
 }
 
-// fromFolder reads all manifests below a folder, in the order of their names.
-func (b *bundleBuild) fromFolder(dir string) (*build.Result, error) {
+// buildFromFolder builds a bundle from all manifests below a folder, in the order of their names.
+func (b *buildFlags) buildFromFolder(dir string) (*build.Result, error) {
 	files, err := build.ReadFiles(os.DirFS(dir))
 	if err != nil {
 		return nil, err
@@ -388,27 +393,28 @@ func (b *bundleBuild) fromFolder(dir string) (*build.Result, error) {
 	}
 	slices.SortFunc(sources, func(a, b build.Source) int { return strings.Compare(a.Name, b.Name) })
 	if len(sources) == 0 {
-		return nil, unusableBundle(fmt.Errorf("%s has no manifests", dir),
+		return nil, newUnusableError(fmt.Errorf("%s has no manifests", dir),
 			"the names of manifests end in .yaml, .yml or .json")
 	}
 	return b.assemble(sources, build.Options{})
 }
 
-func (b *bundleBuild) fromChart(source string, folder bool) (*build.Result, error) {
-	chart, err := readChart(source, folder)
+// buildFromChart builds a bundle from the manifests that Helm renders from a chart.
+func (b *buildFlags) buildFromChart(source string, isFolder bool) (*build.Result, error) {
+	chart, err := readChart(source, isFolder)
 	if err != nil {
 		return nil, err
 	}
 	values, err := b.values.Merge()
 	if err != nil {
-		return nil, unusableBundle(err, "")
+		return nil, newUnusableError(err, "")
 	}
 	defaults := chart.Defaults()
-	name := b.options.Or(defaults).Package
+	name := b.options.FillDefaults(defaults).Package
 	if b.release != "" {
 		name = b.release
 	}
-	rendered, err := chart.Render(helmchart.Options{
+	rendered, err := chart.Render(build.ChartOptions{
 		Release: name, Namespace: name, Values: values, KubeVersion: b.kubeVersion, APIVersions: b.apiVersions,
 	})
 	if err != nil {
@@ -422,19 +428,21 @@ func (b *bundleBuild) fromChart(source string, folder bool) (*build.Result, erro
 	return r, nil
 }
 
-func readChart(source string, folder bool) (*helmchart.Chart, error) {
-	if folder {
-		return helmchart.ReadDir(os.DirFS(source))
+// readChart reads a Helm chart from a folder or an archive.
+func readChart(source string, isFolder bool) (*build.Chart, error) {
+	if isFolder {
+		return build.ReadChartDir(os.DirFS(source))
 	}
 	f, err := os.Open(source)
 	if err != nil {
 		return nil, fmt.Errorf("read chart: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	return helmchart.ReadArchive(f)
+	return build.ReadChartArchive(f)
 }
 
-func (b *bundleBuild) assemble(sources []build.Source, defaults build.Options) (*build.Result, error) {
+// assemble builds a bundle from manifests. defaults are used for options that the user did not set.
+func (b *buildFlags) assemble(sources []build.Source, defaults build.Options) (*build.Result, error) {
 	if b.csv != "" {
 		text, err := os.ReadFile(b.csv)
 		if err != nil {
@@ -442,17 +450,18 @@ func (b *bundleBuild) assemble(sources []build.Source, defaults build.Options) (
 		}
 		sources = append(sources, build.Source{Name: b.csv, Text: text})
 	}
-	return build.Assemble(sources, b.options.Or(defaults))
+	return build.Assemble(sources, b.options.FillDefaults(defaults))
 }
 
-// deliver writes the bundle to wherever it was asked for, the registry last.
-func (b *bundleBuild) deliver(ctx context.Context, r *build.Result, built *BuiltOutput) (err error) {
+// writeOutputs writes the bundle to the folder, the OCI layout and last the registry that the flags name, and sets
+// the digest and these outputs in built.
+func (b *buildFlags) writeOutputs(ctx context.Context, r *build.Result, built *BuiltOutput) (err error) {
 	temporary, err := os.MkdirTemp("", "bellwether-bundle-")
 	if err != nil {
 		return fmt.Errorf("make temporary folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	dir := filepath.Join(temporary, "bundle")
+	dir := filepath.Join(temporary, "bundle") // the image is built from files
 	if err := build.Write(dir, r.Files); err != nil {
 		return err
 	}
@@ -489,6 +498,7 @@ func (b *bundleBuild) deliver(ctx context.Context, r *build.Result, built *Built
 	return err
 }
 
+// showBuilt prints the warnings and the outputs of a build.
 func (a *app) showBuilt(b BuiltOutput) {
 	style := a.Style()
 	for _, w := range b.Warnings {

@@ -50,7 +50,7 @@ func TestBundleBuild(t *testing.T) {
 	h, dir := clitest.NewHub(), t.TempDir()
 	kustomization, chart := filepath.Join(buildTestdata, "kustomize"), filepath.Join(buildTestdata, "chart")
 	folder, layout, ref := filepath.Join(dir, "bundle"), filepath.Join(dir, "layout"),
-		clitest.LocalRegistry(t)+"/bundles/snack:1.4.0"
+		clitest.StartLocalRegistry(t)+"/bundles/snack:1.4.0"
 
 	r := h.Run(t, "bundle", "build", kustomization, "--package", "snack-operator", "--version", "1.4.0", "--channels",
 		"candidate,stable",
@@ -150,7 +150,7 @@ func TestBundleBuild(t *testing.T) {
 }
 
 func TestBrokenBundlesAreNotPushed(t *testing.T) {
-	h, dir, ref := clitest.NewHub(), t.TempDir(), clitest.LocalRegistry(t)+"/broken:1"
+	h, dir, ref := clitest.NewHub(), t.TempDir(), clitest.StartLocalRegistry(t)+"/broken:1"
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(buildTestdata, "golden", "chart"))); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestBrokenBundlesAreNotPushed(t *testing.T) {
 }
 
 func TestBundleBuildPins(t *testing.T) {
-	h, dir, registry := clitest.NewHub(), t.TempDir(), clitest.LocalRegistry(t)
+	h, dir, registry := clitest.NewHub(), t.TempDir(), clitest.StartLocalRegistry(t)
 	image := registry + "/operator:1"
 	if r := h.Run(t, "bundle", "push", filepath.Join(buildTestdata, "golden", "chart"),
 		image); r.Code != exit.OK { // any image does

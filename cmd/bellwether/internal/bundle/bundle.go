@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle holds the commands that build, check and publish bundles.
+// Package bundle provides the commands that build, check, try and publish bundles.
 package bundle
 
 import (
@@ -24,7 +24,7 @@ func completeTwoDirs(_ *cobra.Command, args []string, _ string) ([]string, cobra
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command bundle with its subcommands.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	var access registry.Flags
@@ -37,8 +37,8 @@ func Command(env *command.Env) *cobra.Command {
 			if err := cmp.Or(registry.CheckFolder(args[0]), registry.CheckTarget(args[1])); err != nil {
 				return err
 			}
-			// What nobody can read must not get a name that somebody could follow.
-			if _, err := FromFolder(args[0]); err != nil {
+			// A bundle that cannot be read must not get a tag, because a catalog or a user could use the tag.
+			if _, err := ReadFolder(args[0]); err != nil {
 				return err
 			}
 			digest, err := oci.NewClient(oci.Options{}).PushBundle(c.Context(), args[0], args[1], access.Access())
@@ -46,7 +46,7 @@ func Command(env *command.Env) *cobra.Command {
 		},
 	}
 	access.Add(push)
-	return command.Parent("bundle", "Build, check and publish bundles", []string{"bundles"}, push,
-		a.bundleBuildCommand(), a.bundleLintCommand(), a.bundleDiffCommand(), a.bundleScorecardCommand(),
-		a.bundleInitCommand(), a.OnCluster(a.bundleTryCommand()))
+	return command.NewParent("bundle", "Build, check and publish bundles", []string{"bundles"}, push,
+		a.newBuildCommand(), a.newLintCommand(), a.newDiffCommand(), a.newScorecardCommand(),
+		a.newInitCommand(), a.AddClusterFlags(a.newTryCommand()))
 }

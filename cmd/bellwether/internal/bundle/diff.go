@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/diff"
+	"github.com/bellwether-dev/bellwether/bundles/review"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
@@ -29,7 +29,7 @@ Exit codes:
   0  the bundles were compared
   2  a bundle cannot be read or is not valid`
 
-func (a *app) bundleDiffCommand() *cobra.Command {
+func (a *app) newDiffCommand() *cobra.Command {
 	var out command.Output
 	var access registry.Flags
 	c := &cobra.Command{
@@ -41,36 +41,37 @@ func (a *app) bundleDiffCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			from, err := readWithAnnotations(c.Context(), access, args[0])
+			before, err := readWithAnnotations(c.Context(), access, args[0])
 			if err != nil {
 				return err
 			}
-			to, err := readWithAnnotations(c.Context(), access, args[1])
+			after, err := readWithAnnotations(c.Context(), access, args[1])
 			if err != nil {
 				return err
 			}
-			return a.showBundleDiff(&out, diff.Compare(from, to))
+			return a.showBundleDiff(&out, review.Compare(before, after))
 		},
 	}
 	access.Add(c)
 	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
-	return a.ErrorsAre(ExitUnusable, c)
+	return a.SetErrorCode(ExitUnusable, c)
 }
 
-// readWithAnnotations reads a bundle, with its annotations, from a folder, if there is one of that name, or else
-// from an image.
+// readWithAnnotations reads a bundle with its annotations: from a folder if
+// there is a folder of that name, else from an image.
 func readWithAnnotations(ctx context.Context, f registry.Flags, text string) (*bundles.Bundle, error) {
 	if IsDirectory(text) {
-		b, err := FromFolder(text)
-		return b, lintUnusable(err)
+		b, err := ReadFolder(text)
+		return b, markUnusable(err)
 	}
 	if err := registry.CheckImageName(text); err != nil {
-		return nil, lintUnusable(err)
+		return nil, markUnusable(err)
 	}
 	b, err := readImage(ctx, f, text)
-	return b, lintUnusable(err)
+	return b, markUnusable(err)
 }
 
+// readImage reads the bundle in an image. It takes the annotations from the image's labels.
 func readImage(ctx context.Context, f registry.Flags, image string) (*bundles.Bundle, error) {
 	client := oci.NewClient(oci.Options{})
 	labels, err := client.Labels(ctx, image, f.Access())
@@ -83,15 +84,16 @@ func readImage(ctx context.Context, f registry.Flags, image string) (*bundles.Bu
 	}
 	b, err := bundles.FromManifests(objects, labels)
 	if err != nil {
-		return nil, BundleError(fmt.Errorf("read bundle %s: %w", image, err))
+		return nil, AddBundleHint(fmt.Errorf("read bundle %s: %w", image, err))
 	}
 	return b, nil
 }
 
-func (a *app) showBundleDiff(out *command.Output, r diff.Report) error {
+// showBundleDiff prints the changes between two bundles, grouped by area.
+func (a *app) showBundleDiff(out *command.Output, r review.Report) error {
 	switch {
 	case out.Format == command.OutputMarkdown:
-		a.Say("%s", diff.Markdown(r))
+		a.Say("%s", review.DiffMarkdown(r))
 		return nil
 	case !out.Table():
 		return out.Value(a.Streams.Out, r)
@@ -99,35 +101,35 @@ func (a *app) showBundleDiff(out *command.Output, r diff.Report) error {
 	style := a.Style()
 	a.Say("%s\n", style.Paint(term.Strong, r.From.Name+" → "+r.To.Name))
 	a.Say("%s\n", r.Summary())
-	for _, area := range diff.Areas() {
-		if changes := r.In(area); len(changes) > 0 {
-			a.Say("\n%s\n%s", style.Paint(term.Strong, area.Title()), diffText(changes, style))
+	for _, area := range review.Areas() {
+		if changes := r.ListChanges(area); len(changes) > 0 {
+			a.Say("\n%s\n%s", style.Paint(term.Strong, area.Title()), formatChanges(changes, style))
 		}
 	}
 	return nil
 }
 
-// diffText are the changes of an area, under what they are about.
-func diffText(changes []diff.Change, style term.Style) string {
+// formatChanges lists the changes of an area, grouped by the object that they affect.
+func formatChanges(changes []review.Change, style term.Style) string {
 	var out strings.Builder
 	subject := ""
-	for _, c := range diff.Fold(changes) {
+	for _, c := range review.Fold(changes) {
 		if c.Subject != subject {
 			subject = c.Subject
-			if c.Path != "" {
+			if c.Path != "" { // a heading for the changes within the subject
 				fmt.Fprintf(&out, "  %s\n", subject)
 			}
 		}
 		line := c.Sign() + " " + c.Path
 		indent := "    "
-		if c.Path == "" { // the subject itself came, went or changed
+		if c.Path == "" { // the subject itself was added, removed or changed
 			line, indent = c.Sign()+" "+c.Subject, "  "
 		}
 		if values := c.Values(); values != "" {
 			line += "  " + values
 		}
-		fmt.Fprintf(&out, "%s%s", indent, style.Paint(diffTone(c.Change), line))
-		if note := diffNote(c.Change); note != "" {
+		fmt.Fprintf(&out, "%s%s", indent, style.Paint(chooseTone(c.Change), line))
+		if note := formatNote(c.Change); note != "" {
 			fmt.Fprintf(&out, "  %s", style.Paint(term.Dim, note))
 		}
 		if c.More > 0 {
@@ -138,22 +140,24 @@ func diffText(changes []diff.Change, style term.Style) string {
 	return out.String()
 }
 
-func diffTone(c diff.Change) term.Tone {
+// chooseTone returns the tone for a change.
+func chooseTone(c review.Change) term.Tone {
 	switch {
-	case c.Weight == diff.Breaking:
+	case c.Weight == review.Breaking:
 		return term.Bad
-	case c.Weight == diff.Attention:
+	case c.Weight == review.Attention:
 		return term.Warn
-	case c.Kind == diff.Added:
+	case c.Kind == review.Added:
 		return term.Good
 	default:
 		return term.Plain
 	}
 }
 
-func diffNote(c diff.Change) string {
+// formatNote returns the note of a change; empty if it has none.
+func formatNote(c review.Change) string {
 	switch {
-	case c.Weight == diff.Breaking:
+	case c.Weight == review.Breaking:
 		return "breaking: " + c.Note
 	case c.Note != "":
 		return c.Note

@@ -21,7 +21,6 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -29,84 +28,86 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 )
 
-// history reads the published versions that a bundle is compared with. Each is reduced as soon as it was read, so that
-// only those that are being read take much memory.
-type history struct {
-	client  *oci.Client
-	access  *registry.Flags
-	of      *bundles.Bundle
+// historyReader reads the published versions that a bundle is compared with. Each version is reduced immediately
+// after it was read, so that only the versions that are currently being read need much memory.
+type historyReader struct {
+	client *oci.Client
+	access *registry.Flags
+	// target is the bundle that is linted.
+	target  *bundles.Bundle
 	archive *crd.Archive
 	// progress counts versions; it may be nil.
 	progress *command.Progress
 	count    atomic.Int64
 }
 
-// publishedVersions are those of one place.
+// publishedVersions are the versions from one source.
 type publishedVersions struct {
 	bundles    []*bundles.Bundle
 	unreadable []lint.Unreadable
 }
 
-// read reads the versions at one place: a folder of bundle folders, one
-// bundle, or a catalog.
-func (h *history) read(ctx context.Context, place string) (publishedVersions, error) {
-	h.progress.Doing("reading " + place)
+// readSource reads the versions from a source: a folder of bundle folders, one bundle, or a catalog.
+func (h *historyReader) readSource(ctx context.Context, source string) (publishedVersions, error) {
+	h.progress.Doing("reading " + source)
 	h.count.Store(0)
-	if IsDirectory(place) {
-		folders, err := bundleFolders(place)
+	if IsDirectory(source) {
+		folders, err := listBundleFolders(source)
 		if err != nil {
 			return publishedVersions{}, err
 		}
 		if len(folders) > 0 {
 			return h.readFolders(ctx, folders)
 		}
-	} else if err := registry.CheckImageName(place); err != nil {
+	} else if err := registry.CheckImageName(source); err != nil {
 		return publishedVersions{}, err
 	}
-	found, err := h.readCatalog(ctx, place)
+	found, err := h.readCatalog(ctx, source)
 	if err == nil || !errors.Is(err, catalogs.ErrNotCatalog) {
 		return found, err
 	}
-	if IsDirectory(place) {
+	if IsDirectory(source) {
 		return publishedVersions{}, exit.Hint(err, "use a folder with one bundle folder for each version, or a catalog")
 	}
-	objects, imageErr := h.client.BundleObjects(ctx, place, h.access.Access())
+	// The source is not a catalog, so it can be the image of a single bundle.
+	objects, imageErr := h.client.BundleObjects(ctx, source, h.access.Access())
 	if imageErr != nil {
 		return publishedVersions{}, err
 	}
-	b, err := fromManifests(objects)
+	b, err := parseManifests(objects)
 	if err != nil {
 		return publishedVersions{}, err
 	}
-	return publishedVersions{bundles: present(h.reduce(b, 1))}, nil
+	return publishedVersions{bundles: sliceIfPresent(h.reduce(b, 1))}, nil
 }
 
-// reduce returns nil for the bundle itself. total is how many versions there are, or 0 if that is not known.
-func (h *history) reduce(b *bundles.Bundle, total int) *bundles.Bundle {
+// reduce reduces a version to the data that the lint compares. It returns nil if b is the target itself. total is the
+// number of versions, or 0 if it is unknown.
+func (h *historyReader) reduce(b *bundles.Bundle, total int) *bundles.Bundle {
 	h.progress.Count(int(h.count.Add(1)), total, "versions")
-	return lint.Reduce(h.archive, h.of, b)
+	return lint.Reduce(h.archive, h.target, b)
 }
 
-// bundleFolders are the folder itself if it is a bundle, or else the bundles
-// right below it.
-func bundleFolders(place string) ([]string, error) {
-	const mark = bundles.MetadataDir + "/annotations.yaml"
-	if _, err := os.Stat(filepath.Join(place, mark)); err == nil {
-		return []string{place}, nil
+// listBundleFolders returns dir if it is a bundle, or else the bundle folders directly in it.
+func listBundleFolders(dir string) ([]string, error) {
+	const marker = bundles.MetadataDir + "/annotations.yaml"
+	if _, err := os.Stat(filepath.Join(dir, marker)); err == nil {
+		return []string{dir}, nil
 	}
-	marks, err := fs.Glob(os.DirFS(place), "*/"+mark)
+	markers, err := fs.Glob(os.DirFS(dir), "*/"+marker)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
-	for _, m := range marks {
-		out = append(out, filepath.Join(place, path.Dir(path.Dir(m))))
+	for _, m := range markers {
+		out = append(out, filepath.Join(dir, path.Dir(path.Dir(m))))
 	}
 	return out, nil
 }
 
-func (h *history) readFolders(ctx context.Context, folders []string) (publishedVersions, error) {
-	found := newGathering()
+// readFolders reads the bundle folders in parallel.
+func (h *historyReader) readFolders(ctx context.Context, folders []string) (publishedVersions, error) {
+	collector := newVersionCollector()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, folder := range folders {
@@ -118,42 +119,42 @@ func (h *history) readFolders(ctx context.Context, folders []string) (publishedV
 			if err == nil {
 				b = h.reduce(b, len(folders))
 			}
-			return found.add(folder, b, err)
+			return collector.addResult(folder, b, err)
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return publishedVersions{}, err
 	}
-	return found.versions(folders), nil
+	return collector.listVersions(folders), nil
 }
 
-// readCatalog reads every version of the package that a catalog has.
-func (h *history) readCatalog(ctx context.Context, place string) (publishedVersions, error) {
-	files, err := h.access.Open(ctx, place)
+// readCatalog reads every version that a catalog has of the target's package.
+func (h *historyReader) readCatalog(ctx context.Context, source string) (publishedVersions, error) {
+	files, err := h.access.Open(ctx, source)
 	if err != nil {
 		return publishedVersions{}, err
 	}
-	if h.of.Package == "" {
+	if h.target.Package == "" {
 		return publishedVersions{}, exit.Hintf("lint the bundle's folder instead",
 			"the input has no package name, so its history in a catalog cannot be found")
 	}
-	found := newGathering()
-	p, err := catalogs.ReadEachOf(files, h.of.Package, func(b *catalogs.Bundle) error {
+	collector := newVersionCollector()
+	p, err := catalogs.ReadEachInPackage(files, h.target.Package, func(b *catalogs.Bundle) error {
 		if len(b.Objects) == 0 {
-			return nil
+			return nil // readImages reads the manifests from the image
 		}
-		return found.add(h.readObjects(b.Name, b.Objects, 0))
+		return collector.addResult(h.parseObjects(b.Name, b.Objects, 0))
 	})
 	if errors.Is(err, catalogs.ErrNoPackage) {
-		return publishedVersions{}, nil // the first version ever
+		return publishedVersions{}, nil // the target is the first version of the package
 	}
 	if err != nil {
 		return publishedVersions{}, err
 	}
-	if err := h.readImages(ctx, p, found); err != nil {
+	if err := h.readImages(ctx, p, collector); err != nil {
 		return publishedVersions{}, err
 	}
-	for name, b := range found.bundles {
+	for name, b := range collector.bundles {
 		if b != nil {
 			b.Channels = p.ChannelsOf(name)
 		}
@@ -163,93 +164,95 @@ func (h *history) readCatalog(ctx context.Context, place string) (publishedVersi
 		names = append(names, name)
 	}
 	slices.SortFunc(names, cmp.Compare)
-	return found.versions(names), nil
+	return collector.listVersions(names), nil
 }
 
-// readObjects reads a version out of the manifests that a catalog carries.
-func (h *history) readObjects(name string, objects [][]byte, total int) (string, *bundles.Bundle, error) {
-	b, err := bundles.FromManifests(objects, map[string]string{registryv1.AnnotationPackage: h.of.Package})
+// parseObjects parses and reduces a version from its manifests. It returns name too, as the arguments of addResult.
+func (h *historyReader) parseObjects(name string, objects [][]byte, total int) (string, *bundles.Bundle, error) {
+	b, err := bundles.FromManifests(objects, map[string]string{bundles.AnnotationPackage: h.target.Package})
 	if err != nil {
 		return name, nil, err
 	}
 	return name, h.reduce(b, total), nil
 }
 
-// readImages reads the versions whose manifests a catalog does not carry.
-func (h *history) readImages(ctx context.Context, p *catalogs.Package, found *gathering) error {
+// readImages reads the versions whose manifests are not in the catalog from their images.
+func (h *historyReader) readImages(ctx context.Context, p *catalogs.Package, collector *versionCollector) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(lintFetches)
-	decoding := make(chan struct{}, runtime.GOMAXPROCS(0))
+	group.SetLimit(maxImageFetches)
+	// Decoding needs a processor, so it is limited more strictly than the downloads.
+	decodeSlots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for name, b := range p.Bundles {
-		if found.has(name) {
+		if collector.has(name) {
 			continue
 		}
 		group.Go(func() error {
 			objects, err := h.client.BundleObjects(ctx, b.Image, h.access.Access())
 			if err != nil {
-				return found.add(name, nil, err)
+				return collector.addResult(name, nil, err)
 			}
-			decoding <- struct{}{}
-			defer func() { <-decoding }()
-			return found.add(h.readObjects(name, objects, len(p.Bundles)))
+			decodeSlots <- struct{}{}
+			defer func() { <-decodeSlots }()
+			return collector.addResult(h.parseObjects(name, objects, len(p.Bundles)))
 		})
 	}
 	return group.Wait()
 }
 
-// gathering holds versions by the name of where they come from. Versions that were published with errors are set apart:
-// they must not prevent the comparison with all others.
-type gathering struct {
+// versionCollector collects versions by name. It stores the errors of invalid versions, because they must not prevent
+// the comparison with the other versions.
+type versionCollector struct {
 	mu sync.Mutex
-	// bundles are nil for what is the bundle itself.
+	// bundles has nil for the version that is the target itself.
 	bundles map[string]*bundles.Bundle
-	wrong   map[string]error
+	errs    map[string]error
 }
 
-func newGathering() *gathering {
-	return &gathering{bundles: map[string]*bundles.Bundle{}, wrong: map[string]error{}}
+func newVersionCollector() *versionCollector {
+	return &versionCollector{bundles: map[string]*bundles.Bundle{}, errs: map[string]error{}}
 }
 
-// add adds what became of a version. It returns an error that is not about the version, such as that a registry does
-// not answer.
-func (g *gathering) add(name string, b *bundles.Bundle, err error) error {
+// addResult stores a version or its error. It returns errors that are not about the version's
+// content, for example if a registry does not answer.
+func (c *versionCollector) addResult(name string, b *bundles.Bundle, err error) error {
 	if err != nil && !isBadBundle(err) {
 		return err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.bundles[name], g.wrong[name] = b, err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bundles[name], c.errs[name] = b, err
 	return nil
 }
 
-func (g *gathering) has(name string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, ok := g.bundles[name]
+func (c *versionCollector) has(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.bundles[name]
 	return ok
 }
 
-// versions returns all, in the order of names.
-func (g *gathering) versions(names []string) publishedVersions {
+// listVersions returns the collected versions in the order of names.
+func (c *versionCollector) listVersions(names []string) publishedVersions {
 	var out publishedVersions
 	for _, name := range names {
-		if err := g.wrong[name]; err != nil {
+		if err := c.errs[name]; err != nil {
 			out.unreadable = append(out.unreadable, lint.Unreadable{Name: name, Err: err})
 		} else {
-			out.bundles = append(out.bundles, present(g.bundles[name])...)
+			out.bundles = append(out.bundles, sliceIfPresent(c.bundles[name])...)
 		}
 	}
 	return out
 }
 
-func present(b *bundles.Bundle) []*bundles.Bundle {
+// sliceIfPresent returns a slice with b, or nil if b is nil.
+func sliceIfPresent(b *bundles.Bundle) []*bundles.Bundle {
 	if b == nil {
 		return nil
 	}
 	return []*bundles.Bundle{b}
 }
 
-// isBadBundle says whether an error is about the content of a bundle, and not about reading it.
+// isBadBundle reports whether an error is about the content of a bundle, and not about reading it.
 func isBadBundle(err error) bool {
 	return errors.Is(err, bundles.ErrNotBundle) || errors.Is(err, bundles.ErrTooLarge) ||
 		errors.Is(err, oci.ErrNotBundle) || errors.Is(err, oci.ErrTooLarge)

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/bundles/build"
-	"github.com/bellwether-dev/bellwether/bundles/build/starter"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
@@ -26,14 +25,14 @@ operator is, or use it to see what a bundle consists of.
 If you have manifests already, use bundle build instead. The command asks nothing
 and replaces nothing.`
 
-// bundleInit are the flags of bundle init.
-type bundleInit struct {
-	options starter.Options
+// initFlags are the flags of bundle init.
+type initFlags struct {
+	options build.StarterOptions
 	about   build.About
 }
 
-func (a *app) bundleInitCommand() *cobra.Command {
-	f := &bundleInit{}
+func (a *app) newInitCommand() *cobra.Command {
+	f := &initFlags{}
 	c := &cobra.Command{
 		Use: "init DIR", Short: "Write a first bundle of an operator", Long: bundleInitLong,
 		Example: "  bellwether bundle init ./bundle --package snack-operator --group snacks.example.com --kind Snack",
@@ -53,28 +52,30 @@ func (a *app) bundleInitCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) initBundle(f *bundleInit, dir string) error {
+// initBundle writes a first bundle into dir, which must be empty or must not exist.
+func (a *app) initBundle(f *initFlags, dir string) error {
 	o := f.options
 	if o.Package == "" {
-		whole, err := filepath.Abs(dir)
+		absolute, err := filepath.Abs(dir)
 		if err != nil {
 			return err
 		}
-		o.Package = filepath.Base(whole)
+		o.Package = filepath.Base(absolute)
 	}
+	// If the folder does not exist, build.Write creates it.
 	switch entries, err := os.ReadDir(dir); {
 	case errors.Is(err, syscall.ENOTDIR):
 		return exit.Hintf("choose another folder", "%s is a file", dir)
 	case len(entries) > 0:
 		return exit.Hintf("choose another folder", "folder %s is not empty", dir)
 	}
-	o.About = starter.About(o)
+	o.About = build.StarterAbout(o)
 	o.About.DisplayName = cmp.Or(f.about.DisplayName, o.About.DisplayName)
 	o.About.Description = cmp.Or(f.about.Description, o.About.Description)
 	o.About.Provider = cmp.Or(f.about.Provider, o.About.Provider)
-	r, err := starter.Bundle(o)
+	r, err := build.StarterBundle(o)
 	switch {
-	case errors.Is(err, starter.ErrOptions):
+	case errors.Is(err, build.ErrStarterOptions):
 		return exit.Hint(err, "see `"+a.Self+" bundle init --help`")
 	case err != nil:
 		return err

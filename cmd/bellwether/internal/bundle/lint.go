@@ -27,17 +27,17 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
 const (
-	lintText  = "text"
-	lintSARIF = "sarif"
+	formatText  = "text"
+	formatSARIF = "sarif"
 
-	// LintFindings is the exit status where there are findings that count.
+	// LintFindings is the exit code if a finding has the severity of --fail-on or a higher severity.
 	LintFindings = 1
-	// lintFetches bounds how many images are looked up at the same time.
-	lintFetches = 8
+	// maxImageFetches limits how many images are looked up at the same time.
+	maxImageFetches = 8
 )
 
 const bundleLintLong = `Check a bundle for errors before it is published.
@@ -66,8 +66,8 @@ const bundleLintExample = `  bellwether bundle lint ./bundle --history ./publish
   bellwether bundle lint ./bundle -o sarif > lint.sarif
   bellwether bundle lint --explain crd-removed-field`
 
-// bundleLint are the flags of bundle lint.
-type bundleLint struct {
+// lintFlags are the flags of bundle lint.
+type lintFlags struct {
 	history     []string
 	waivers     string
 	failOn      string
@@ -82,30 +82,30 @@ type bundleLint struct {
 	out         command.Output
 }
 
-func (a *app) bundleLintCommand() *cobra.Command {
-	f := &bundleLint{}
+func (a *app) newLintCommand() *cobra.Command {
+	f := &lintFlags{}
 	c := &cobra.Command{
 		Use: "lint BUNDLE", Short: "Check a bundle for errors", Long: bundleLintLong, Example: bundleLintExample,
-		Args: f.args, ValidArgsFunction: command.CompleteDir,
+		Args: f.checkArguments, ValidArgsFunction: command.CompleteDir,
 		RunE: func(c *cobra.Command, args []string) error {
-			err := f.check()
+			err := f.checkFlags()
 			switch {
-			case err != nil:
+			case err != nil: // returned below
 			case f.list:
-				return a.lintRules(f)
+				return a.printRules(f)
 			case f.explain != "":
 				return a.explainRule(f.explain)
 			default:
 				err = a.lintBundle(c.Context(), f, args[0])
 			}
-			return lintUnusable(err)
+			return markUnusable(err)
 		},
 	}
-	f.add(c)
+	f.addFlags(c)
 	return c
 }
 
-func (f *bundleLint) add(c *cobra.Command) {
+func (f *lintFlags) addFlags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringArrayVar(&f.history, "history", nil,
 		"The published versions: a `FOLDER`, a catalog, or a bundle image. Can be repeated.")
@@ -125,7 +125,7 @@ func (f *bundleLint) add(c *cobra.Command) {
 	flags.BoolVar(&f.list, "list", false, "List the rules and exit.")
 	flags.StringVar(&f.explain, "explain", "", "Describe a `RULE` and exit.")
 	f.access.Add(c)
-	f.out.Add(c, lintText, command.OutputJSON, lintSARIF)
+	f.out.Add(c, formatText, command.OutputJSON, formatSARIF)
 	_ = c.MarkFlagFilename("waivers", "yaml", "yml")
 	_ = c.MarkFlagFilename("baseline", "json")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(
@@ -134,7 +134,7 @@ func (f *bundleLint) add(c *cobra.Command) {
 		_ = c.RegisterFlagCompletionFunc(name, completeRules)
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return lintUnusable(command.FlagError(c, err))
+		return markUnusable(command.ExplainFlagError(c, err))
 	})
 }
 
@@ -146,15 +146,17 @@ func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (f *bundleLint) args(c *cobra.Command, args []string) error {
+// checkArguments requires a bundle, unless --list or --explain is set.
+func (f *lintFlags) checkArguments(c *cobra.Command, args []string) error {
 	if f.list || f.explain != "" {
-		return lintUnusable(command.NoArgs(c, args))
+		return markUnusable(command.NoArgs(c, args))
 	}
-	return lintUnusable(command.OneArg("the bundle's folder or image, or - for stdin")(c, args))
+	return markUnusable(command.OneArg("the bundle's folder or image, or - for stdin")(c, args))
 }
 
-func (f *bundleLint) check() error {
-	if f.out.Format == lintText {
+// checkFlags returns an error if the values of flags are invalid.
+func (f *lintFlags) checkFlags() error {
+	if f.out.Format == formatText {
 		f.out.Format = command.OutputTable
 	}
 	if f.out.Check() != nil {
@@ -164,43 +166,45 @@ func (f *bundleLint) check() error {
 		return exit.Hintf("use error, warning or info", "invalid value %q of --fail-on", f.failOn)
 	}
 	for _, id := range slices.Concat(f.only, f.skip) {
-		if _, err := ruleOf(id); err != nil {
+		if _, err := findRule(id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func ruleOf(id string) (lint.Rule, error) {
-	rule, ok := lint.Find(id)
+// findRule returns the rule with an ID, or an error with a hint.
+func findRule(id string) (lint.Rule, error) {
+	rule, ok := lint.FindRule(id)
 	if !ok {
 		return rule, exit.Hintf("run `bellwether bundle lint --list` to see all rules", "unknown rule %q", id)
 	}
 	return rule, nil
 }
 
-// lintUnusable says what of the input is unusable, and ends with the status for
-// that. An answer, such as that there are findings, is left as it is.
-func lintUnusable(err error) error {
-	var answer *exit.CodeError
-	if err == nil || errors.As(err, &answer) {
+// markUnusable turns an error about the input into an error with ExitUnusable and a hint. It does not change errors
+// that already have an exit code, such as the code for findings.
+func markUnusable(err error) error {
+	var codeError *exit.CodeError
+	if err == nil || errors.As(err, &codeError) {
 		return err
 	}
 	var hinted *exit.HintError
 	if !errors.As(err, &hinted) {
-		err = registry.WithHint(err)
+		err = registry.AddHint(err)
 	}
 	if errors.As(err, &hinted) {
-		return unusableBundle(err, hinted.Hint)
+		return newUnusableError(err, hinted.Hint)
 	}
-	return unusableBundle(err, "")
+	return newUnusableError(err, "")
 }
 
-func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) error {
+// lintBundle lints a bundle, prints the report, and returns an error with LintFindings if the lint fails.
+func (a *app) lintBundle(ctx context.Context, f *lintFlags, source string) error {
 	client := oci.NewClient(oci.Options{})
 	progress := a.Progress("reading bundles")
 	defer progress.Stop()
-	in, err := a.lintInput(ctx, client, f, source, progress)
+	in, err := a.readLintInput(ctx, client, f, source, progress)
 	if err != nil {
 		return err
 	}
@@ -211,7 +215,7 @@ func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) erro
 	}
 	folder := ""
 	if IsDirectory(source) {
-		folder, o.Directory = source, filepath.ToSlash(f.shown(source))
+		folder, o.Directory = source, filepath.ToSlash(f.displayPath(source))
 	}
 	if o.WaiverFile, o.Waivers, err = ReadWaivers(f.waivers, folder); err != nil {
 		return err
@@ -228,6 +232,7 @@ func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) erro
 	return nil
 }
 
+// readBaseline reads the findings of an earlier report; nil if name is empty.
 func readBaseline(name string) ([]lint.Finding, error) {
 	if name == "" {
 		return nil, nil
@@ -244,30 +249,32 @@ func readBaseline(name string) ([]lint.Finding, error) {
 	return findings, nil
 }
 
-// shown is the bundle's folder as reports name it: as the user did, except that
-// code hosts want paths from the root of the repository, where CI runs.
-func (f *bundleLint) shown(folder string) string {
+// displayPath returns the bundle's folder for reports: as the user wrote it. In SARIF, an
+// absolute path below the working directory becomes relative, because code hosts need paths
+// relative to the root of the repository, where CI runs.
+func (f *lintFlags) displayPath(folder string) string {
 	folder = filepath.Clean(folder)
-	if f.out.Format != lintSARIF || !filepath.IsAbs(folder) {
+	if f.out.Format != formatSARIF || !filepath.IsAbs(folder) {
 		return folder
 	}
-	here, err := os.Getwd()
+	workingDir, err := os.Getwd()
 	if err != nil {
 		return folder
 	}
-	if relative, err := filepath.Rel(here, folder); err == nil && filepath.IsLocal(relative) {
+	if relative, err := filepath.Rel(workingDir, folder); err == nil && filepath.IsLocal(relative) {
 		return relative
 	}
 	return folder
 }
 
-func (a *app) printReport(f *bundleLint, report lint.Report) error {
+// printReport prints a report in the selected format.
+func (a *app) printReport(f *lintFlags, report lint.Report) error {
 	var text []byte
 	var err error
 	switch f.out.Format {
 	case command.OutputJSON:
 		text, err = report.JSON()
-	case lintSARIF:
+	case formatSARIF:
 		text, err = report.SARIF(version.Get().Version)
 	default:
 		text = []byte(report.Text(lint.TextStyle{Colour: a.Style().Colour, All: f.all, Program: a.Self}))
@@ -279,8 +286,8 @@ func (a *app) printReport(f *bundleLint, report lint.Report) error {
 	return nil
 }
 
-// lintInput reads the bundle and all that it is compared with.
-func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, source string,
+// readLintInput reads the bundle, the published versions that it is compared with, and the platforms of its images.
+func (a *app) readLintInput(ctx context.Context, client *oci.Client, f *lintFlags, source string,
 	progress *command.Progress) (lint.Input, error) {
 	in := lint.Input{}
 	var err error
@@ -288,40 +295,39 @@ func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, 
 		return in, err
 	}
 	in.Archive = crd.NewArchive()
-	h := &history{client: client, access: &f.access, of: in.Bundle, archive: in.Archive, progress: progress}
-	var all []*bundles.Bundle
-	for _, place := range f.history {
-		found, err := h.read(ctx, place)
+	h := &historyReader{client: client, access: &f.access, target: in.Bundle, archive: in.Archive, progress: progress}
+	var published []*bundles.Bundle
+	for _, source := range f.history {
+		found, err := h.readSource(ctx, source)
 		if err != nil {
-			return in, fmt.Errorf("read history %s: %w", place, err)
+			return in, fmt.Errorf("read history %s: %w", source, err)
 		}
-		all, in.Unreadable = append(all, found.bundles...), append(in.Unreadable, found.unreadable...)
+		published, in.Unreadable = append(published, found.bundles...), append(in.Unreadable, found.unreadable...)
 	}
-	in.History = lint.History(in.Bundle, all)
-	in.Predecessor = lint.Predecessor(in.Bundle, in.History)
+	in.History = lint.SortHistory(in.Bundle, published)
+	in.Predecessor = lint.FindPredecessor(in.Bundle, in.History)
 	if f.checkImages {
 		progress.Doing("looking up images")
-		in.Images = lookUpImages(ctx, client, f.access.Access(), lint.Images(in.Bundle))
+		in.Images = lookUpImages(ctx, client, f.access.Access(), lint.ListImages(in.Bundle))
 	}
 	return in, nil
 }
 
-// IsDirectory reports whether the name is that of a folder.
+// IsDirectory reports whether name is an existing folder.
 func IsDirectory(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.IsDir()
 }
 
-// readBundle reads a folder, an image, or manifests on stdin, which have no
-// files.
+// readBundle reads a bundle from a folder, an image, or manifests on stdin. The files are nil for stdin.
 func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Access, source string) (*bundles.Bundle,
 	fs.FS, error) {
 	switch {
 	case source == "-":
-		b, err := fromStdin(a.Streams.In)
+		b, err := readStdin(a.Streams.In)
 		return b, nil, err
 	case IsDirectory(source):
-		b, err := FromFolder(source)
+		b, err := ReadFolder(source)
 		return b, os.DirFS(source), err
 	}
 	if err := registry.CheckImageName(source); err != nil {
@@ -338,12 +344,13 @@ func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Acc
 	}
 	b, err := bundles.Read(files)
 	if err != nil {
-		return nil, nil, BundleError(fmt.Errorf("read bundle %s: %w", source, err))
+		return nil, nil, AddBundleHint(fmt.Errorf("read bundle %s: %w", source, err))
 	}
 	return b, files, nil
 }
 
-func fromStdin(in io.Reader) (*bundles.Bundle, error) {
+// readStdin reads a bundle from a stream of manifests of at most bundles.MaxBytes.
+func readStdin(in io.Reader) (*bundles.Bundle, error) {
 	text, err := io.ReadAll(io.LimitReader(in, bundles.MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read stdin: %w", err)
@@ -351,45 +358,46 @@ func fromStdin(in io.Reader) (*bundles.Bundle, error) {
 	if len(text) > bundles.MaxBytes {
 		return nil, fmt.Errorf("read stdin: %w: more than %d MiB", bundles.ErrTooLarge, bundles.MaxBytes>>20)
 	}
-	return fromStream(text)
+	return parseStream(text)
 }
 
-// FromFolder reads a bundle from a folder.
-func FromFolder(dir string) (*bundles.Bundle, error) {
+// ReadFolder reads a bundle from a folder. If the folder has the package manifest
+// format, the error has a hint how to convert it.
+func ReadFolder(dir string) (*bundles.Bundle, error) {
 	b, err := bundles.Read(os.DirFS(dir))
 	if errors.Is(err, bundles.ErrNotBundle) {
-		if p, other := build.ReadPackageManifests(os.DirFS(dir)); other == nil {
+		if p, packageErr := build.ReadPackageManifests(os.DirFS(dir)); packageErr == nil {
 			return nil, exit.Hintf(fmt.Sprintf("convert a version with `bellwether bundle build %s --version VERSION "+
 				"--output-dir bundle`", dir), "%s is in the package manifest format, with the versions %s of %s: %w",
 				dir, strings.Join(p.Versions(), ", "), p.Package, bundles.ErrNotBundle)
 		}
 	}
 	if err != nil {
-		return nil, BundleError(fmt.Errorf("read bundle %s: %w", dir, err))
+		return nil, AddBundleHint(fmt.Errorf("read bundle %s: %w", dir, err))
 	}
 	return b, nil
 }
 
-// fromStream reads documents one by one: in a stream they share no file, which
-// a rule would object to.
-func fromStream(text []byte) (*bundles.Bundle, error) {
+// parseStream parses the documents of a stream. Each counts as a file, so that
+// no rule objects to several objects in one file.
+func parseStream(text []byte) (*bundles.Bundle, error) {
 	b, err := bundles.FromStream(text)
 	if err != nil {
-		return nil, BundleError(err)
+		return nil, AddBundleHint(err)
 	}
 	return b, nil
 }
 
-func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {
+func parseManifests(manifests [][]byte) (*bundles.Bundle, error) {
 	b, err := bundles.FromManifests(manifests, nil)
 	if err != nil {
-		return nil, BundleError(err)
+		return nil, AddBundleHint(err)
 	}
 	return b, nil
 }
 
-// BundleError adds what to do about input that is no bundle.
-func BundleError(err error) error {
+// AddBundleHint adds a hint to an error about input that is not a valid bundle.
+func AddBundleHint(err error) error {
 	switch {
 	case errors.Is(err, bundles.ErrSyntax):
 		return exit.Hint(err, "correct the YAML of that file")
@@ -402,12 +410,12 @@ func BundleError(err error) error {
 	return err
 }
 
-// ReadWaivers reads the file of waivers with the given name or, without one, the
-// file beside the bundle or in the working directory. It returns its name too.
+// ReadWaivers reads the file of waivers with the given name or, if name is empty, the file in folder or in the
+// working directory. It also returns the path of the file, which is empty if there is none.
 func ReadWaivers(name, folder string) (string, []lint.Waiver, error) {
 	if name == "" {
-		for _, place := range []string{folder, "."} {
-			candidate := filepath.Join(cmp.Or(place, "."), lint.WaiverFile)
+		for _, dir := range []string{folder, "."} {
+			candidate := filepath.Join(cmp.Or(dir, "."), lint.WaiverFile)
 			if _, err := os.Stat(candidate); err == nil {
 				name = candidate
 				break
@@ -429,29 +437,29 @@ func ReadWaivers(name, folder string) (string, []lint.Waiver, error) {
 	return filepath.ToSlash(name), waivers, nil
 }
 
-// imageTable is what registries said of images, with their errors.
-type imageTable map[string]imageAnswer
+// imageAnswers has the platforms of images as their registries report them, or the errors.
+type imageAnswers map[string]imageAnswer
 
 type imageAnswer struct {
 	platforms []string
 	err       error
 }
 
-// Platforms implements lint.ImageIndex.
-func (t imageTable) Platforms(image string) ([]string, error) {
-	answer := t[image]
+// Platforms implements lint.ImageIndex. The error wraps fs.ErrNotExist if the registry does not have the image.
+func (a imageAnswers) Platforms(image string) ([]string, error) {
+	answer := a[image]
 	if errors.Is(answer.err, oci.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, answer.err)
 	}
 	return answer.platforms, answer.err
 }
 
-// lookUpImages asks the registries for all images at the same time. What goes
-// wrong with one is a finding about it.
-func lookUpImages(ctx context.Context, client *oci.Client, access oci.Access, images []string) imageTable {
+// lookUpImages queries the registries for the platforms of all images in parallel. An error of one image is stored,
+// because it becomes a finding about this image.
+func lookUpImages(ctx context.Context, client *oci.Client, access oci.Access, images []string) imageAnswers {
 	answers := make([]imageAnswer, len(images))
 	var group errgroup.Group
-	group.SetLimit(lintFetches)
+	group.SetLimit(maxImageFetches)
 	for i, image := range images {
 		group.Go(func() error {
 			answers[i].platforms, answers[i].err = client.Platforms(ctx, image, access)
@@ -459,7 +467,7 @@ func lookUpImages(ctx context.Context, client *oci.Client, access oci.Access, im
 		})
 	}
 	_ = group.Wait()
-	table := imageTable{}
+	table := imageAnswers{}
 	for i, image := range images {
 		table[image] = answers[i]
 	}
@@ -475,16 +483,17 @@ type ruleOutput struct {
 	Fix      string        `json:"fix"`
 }
 
-func (a *app) lintRules(f *bundleLint) error {
+// printRules prints the list of the lint rules.
+func (a *app) printRules(f *lintFlags) error {
 	if f.out.Format == command.OutputJSON {
 		var out []ruleOutput
 		for _, r := range lint.Rules() {
-			out = append(out, ruleOutput{r.ID, r.Severity, r.Title, r.Why, r.Fix})
+			out = append(out, ruleOutput{ID: r.ID, Severity: r.Severity, Title: r.Title, Why: r.Why, Fix: r.Fix})
 		}
 		return f.out.Value(a.Streams.Out, map[string]any{"rules": out})
 	}
-	if f.out.Format == lintSARIF {
-		return lintUnusable(exit.Hintf("use text or json", "the list of rules has no SARIF format"))
+	if f.out.Format == formatSARIF {
+		return markUnusable(exit.Hintf("use text or json", "the list of rules has no SARIF format"))
 	}
 	tones := map[lint.Severity]term.Tone{lint.Error: term.Bad, lint.Warning: term.Warn, lint.Info: term.Dim}
 	table := &term.Table{Header: []string{"RULE", "SEVERITY", "DESCRIPTION"}, Wrap: true}
@@ -496,10 +505,11 @@ func (a *app) lintRules(f *bundleLint) error {
 	return nil
 }
 
+// explainRule prints the description of a rule.
 func (a *app) explainRule(id string) error {
-	rule, err := ruleOf(id)
+	rule, err := findRule(id)
 	if err != nil {
-		return lintUnusable(err)
+		return markUnusable(err)
 	}
 	a.Say("%s", strings.TrimSuffix(rule.Markdown(), "\n")+"\n")
 	return nil

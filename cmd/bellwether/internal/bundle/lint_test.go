@@ -37,7 +37,7 @@ const (
 		"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 )
 
-// goodBundle has nothing wrong with it.
+// goodBundle has no findings.
 var goodBundle = func() string {
 	dir, err := filepath.Abs("../../../../bundles/lint/testdata/base")
 	if err != nil {

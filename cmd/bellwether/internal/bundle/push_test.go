@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/build/starter"
+	"github.com/bellwether-dev/bellwether/bundles/build"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
@@ -64,9 +64,9 @@ func TestPushAcceptsWhatLintAccepts(t *testing.T) {
 // starterBundle writes the first bundle of an author into a folder.
 func starterBundle(t *testing.T) string {
 	t.Helper()
-	o := starter.Options{Package: "snack-operator", Version: "0.1.0", Group: "snacks.example.com", Kind: "Snack"}
-	o.About = starter.About(o)
-	r, err := starter.Bundle(o)
+	o := build.StarterOptions{Package: "snack-operator", Version: "0.1.0", Group: "snacks.example.com", Kind: "Snack"}
+	o.About = build.StarterAbout(o)
+	r, err := build.StarterBundle(o)
 	if err != nil {
 		t.Fatal(err)
 	}

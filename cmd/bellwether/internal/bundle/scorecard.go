@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bellwether-dev/bellwether/bundles/scorecard"
+	"github.com/bellwether-dev/bellwether/bundles/review"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
@@ -29,7 +29,7 @@ Exit codes:
   0  the scorecard was printed
   2  the bundle cannot be read or is not valid`
 
-func (a *app) bundleScorecardCommand() *cobra.Command {
+func (a *app) newScorecardCommand() *cobra.Command {
 	var out command.Output
 	var access registry.Flags
 	c := &cobra.Command{
@@ -46,76 +46,79 @@ func (a *app) bundleScorecardCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showScorecard(&out, scorecard.Score(b))
+			return a.showScorecard(&out, review.ScoreBundle(b))
 		},
 	}
 	access.Add(c)
 	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputHTML, command.OutputSVG, command.OutputMarkdown)
-	return a.ErrorsAre(ExitUnusable, c)
+	return a.SetErrorCode(ExitUnusable, c)
 }
 
-func (a *app) showScorecard(out *command.Output, card scorecard.Card) error {
+// showScorecard prints a scorecard in the selected format.
+func (a *app) showScorecard(out *command.Output, card review.Card) error {
 	switch out.Format {
 	case command.OutputHTML:
-		page, err := scorecard.HTML(card)
+		page, err := review.CardHTML(card)
 		if err != nil {
 			return err
 		}
 		a.Say("%s", page)
 	case command.OutputSVG:
-		a.Say("%s", scorecard.SVG(card))
+		a.Say("%s", review.CardSVG(card))
 	case command.OutputMarkdown:
-		a.Say("%s", scorecard.Markdown(card))
+		a.Say("%s", review.CardMarkdown(card))
 	case command.OutputTable:
-		a.Say("%s", scorecardText(card, a.Style()))
+		a.Say("%s", formatScorecard(card, a.Style()))
 	default:
 		return out.Value(a.Streams.Out, card)
 	}
 	return nil
 }
 
-// scorecardText is the card for a terminal: the levels, then what is missing for the next one.
-func scorecardText(card scorecard.Card, style term.Style) string {
+// formatScorecard returns the card for a terminal: the levels, and then the missing signals of the next level.
+func formatScorecard(card review.Card, style term.Style) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s\n%s\n", style.Paint(term.Strong, card.Name), card.Verdict())
 	for _, l := range card.Levels {
-		mark, tone, aside := "✗", term.Dim, ""
-		switch {
+		mark, tone, remark := "✗", term.Dim, ""
+		switch { // a level that is neither shown nor claimed is dimmed
 		case l.Level <= card.Shown:
 			mark, tone = "✓", term.Good
 		case l.Shown:
-			mark, aside = "·", "; it is shown, but a level below is not"
-		case l.Level <= card.Claimed:
+			mark, remark = "·", "; it is shown, but a level below is not"
+		case l.Level <= card.Claimed: // claimed, and not shown
 			tone = term.Bad
 		}
-		found, all := l.Count()
+		found, total := l.Count()
 		fmt.Fprintf(&out, "\n%s  %s\n", style.Paint(tone, fmt.Sprintf("%s %d %s", mark, l.Level, l.Level)),
-			style.Paint(term.Dim, fmt.Sprintf("%d of %d%s", found, all, aside)))
+			style.Paint(term.Dim, fmt.Sprintf("%d of %d%s", found, total, remark)))
 		for _, s := range l.Signals {
-			out.WriteString(signalText(s, style))
+			out.WriteString(formatSignal(s, style))
 		}
 	}
-	if next := card.Next(); len(next) > 0 {
+	if next := card.ListMissingSignals(); len(next) > 0 {
 		fmt.Fprintf(&out, "\nTo show %s:\n", card.Levels[card.Shown].Level)
 		for _, s := range next {
-			must := ""
+			prefix := ""
 			if s.Required {
-				must = style.Paint(term.Strong, "required: ")
+				prefix = style.Paint(term.Strong, "required: ")
 			}
-			fmt.Fprintf(&out, "  - %s%s\n", must, s.Advice)
+			fmt.Fprintf(&out, "  - %s%s\n", prefix, s.Advice)
 		}
 	}
 	return out.String()
 }
 
-func signalText(s scorecard.Signal, style term.Style) string {
+// formatSignal returns the line of a signal: with its evidence if the bundle has the signal, else whether the signal is
+// required.
+func formatSignal(s review.Signal, style term.Style) string {
 	if s.Found() {
 		return fmt.Sprintf("    %s %s  %s\n", style.Paint(term.Good, "+"), s.Title,
 			style.Paint(term.Dim, strings.Join(s.Evidence, ", ")))
 	}
-	tone, must := term.Dim, ""
+	tone, suffix := term.Dim, ""
 	if s.Required {
-		tone, must = term.Warn, "  (required)"
+		tone, suffix = term.Warn, "  (required)"
 	}
-	return fmt.Sprintf("    %s\n", style.Paint(tone, "- "+s.Title+must))
+	return fmt.Sprintf("    %s\n", style.Paint(tone, "- "+s.Title+suffix))
 }

@@ -46,7 +46,7 @@ resources, then the operator, then its CustomResourceDefinitions. It does not st
 if the cluster already has part of the operator.
 
 The cluster reads the bundle from a catalog that this program serves while it runs.
-The cluster has to reach this machine for that: see --listen and --advertise. If it
+The cluster must reach this machine for that: see --listen and --advertise. If it
 cannot, publish a catalog and use --catalog-image.
 
 Exit codes:
@@ -58,8 +58,8 @@ const bundleTryExample = `  bellwether bundle try ./bundle --context kind-dev
   bellwether bundle try ./bundle --from registry.example.com/bundles/echo-operator:1.0.0
   bellwether bundle try --remove bellwether-try-x7k2p`
 
-// bundleTry are the flags of bundle try.
-type bundleTry struct {
+// tryFlags are the flags of bundle try.
+type tryFlags struct {
 	from, mode        string
 	listen, advertise string
 	image, channel    string
@@ -71,8 +71,8 @@ type bundleTry struct {
 	out               command.Output
 }
 
-func (a *app) bundleTryCommand() *cobra.Command {
-	f := &bundleTry{}
+func (a *app) newTryCommand() *cobra.Command {
+	f := &tryFlags{}
 	c := &cobra.Command{
 		Use: "try BUNDLE", Short: "Install a bundle on a cluster for a short time, and report whether it works",
 		Long: bundleTryLong, Example: bundleTryExample, ValidArgsFunction: command.CompleteDir,
@@ -86,7 +86,7 @@ func (a *app) bundleTryCommand() *cobra.Command {
 			if err := f.out.Check(); err != nil {
 				return err
 			}
-			if err := f.check(); err != nil {
+			if err := f.checkFlags(); err != nil {
 				return err
 			}
 			if f.remove != "" {
@@ -95,11 +95,11 @@ func (a *app) bundleTryCommand() *cobra.Command {
 			return a.tryBundle(c.Context(), f, args[0])
 		},
 	}
-	f.add(c)
+	f.addFlags(c)
 	return c
 }
 
-func (f *bundleTry) add(c *cobra.Command) {
+func (f *tryFlags) addFlags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.from, "from", "", "The `BUNDLE` to install first and to upgrade from: a folder or an image.")
 	flags.StringVar(&f.mode, "install-mode", "",
@@ -116,19 +116,19 @@ func (f *bundleTry) add(c *cobra.Command) {
 		"cluster. What is there is changed as the bundle says, and is not removed.")
 	flags.BoolVar(&f.keep, "keep", false, "Remove nothing at the end. Use --remove later.")
 	flags.StringVar(&f.remove, "remove", "", "Only remove what a trial left in this `NAMESPACE` and around it.")
-	command.Timeout(c, &f.timeout, 5*time.Minute, "The timeout of each step.")
+	command.AddTimeout(c, &f.timeout, 5*time.Minute, "The timeout of each step.")
 	f.access.Add(c)
 	f.out.Add(c, command.OutputJSON, command.OutputYAML)
 }
 
-// check looks at the flags before anything is read or reached.
-func (f *bundleTry) check() error {
+// checkFlags returns an error if values of flags are invalid. It reads no files and connects to no cluster.
+func (f *tryFlags) checkFlags() error {
 	modes := []string{"OwnNamespace", "SingleNamespace", "AllNamespaces", "MultiNamespace"}
 	if f.mode != "" && !slices.Contains(modes, f.mode) {
 		return exit.Hintf("use "+strings.Join(modes, ", "), "invalid value %q of --install-mode", f.mode)
 	}
 	for flag, value := range map[string]string{"listen": f.listen, "advertise": f.advertise} {
-		if _, _, err := hostPort(value); err != nil {
+		if _, _, err := splitHostPort(value); err != nil {
 			return exit.Hintf("use the form HOST or HOST:PORT", "invalid value %q of --%s", value, flag)
 		}
 	}
@@ -138,53 +138,55 @@ func (f *bundleTry) check() error {
 	return nil
 }
 
-// cluster is how to reach the cluster, which answers.
-func (a *app) cluster(ctx context.Context) (*rest.Config, error) {
+// connectCluster returns the configuration of the selected cluster after it has checked that the cluster answers.
+func (a *app) connectCluster(ctx context.Context) (*rest.Config, error) {
 	config, err := a.ClusterConfig()
 	if err != nil {
 		return nil, err
 	}
-	return config, command.Reach(ctx, config)
+	return config, command.CheckReachable(ctx, config)
 }
 
-func (a *app) tryBundle(ctx context.Context, f *bundleTry, bundle string) error {
-	o, content, err := f.read(ctx, bundle)
+// tryBundle runs the trial of a bundle and prints its report. A bundle that does not pass ends with ExitUnusable.
+func (a *app) tryBundle(ctx context.Context, f *tryFlags, bundle string) error {
+	o, content, err := f.readOptions(ctx, bundle)
 	if err != nil {
 		return err
 	}
-	if o.Config, err = a.cluster(ctx); err != nil {
+	if o.Config, err = a.connectCluster(ctx); err != nil {
 		return err
 	}
 	if f.image == "" {
-		server, address, err := f.serve(ctx, o.Config, content)
+		server, address, err := f.serveCatalog(ctx, o.Config, content)
 		if err != nil {
 			return err
 		}
 		defer server.Close()
 		o.Catalog = try.Catalog{Address: address}
 	}
-	a.configure(f, &o)
+	a.setRunOptions(f, &o)
 	a.Warn("Trying %s on the cluster %s.\n", o.Bundle.Bundle.Name, o.Config.Host)
-	a.CleansUp.Store(true)
-	ended := context.AfterFunc(ctx, func() {
+	a.CleansUp.Store(true) // try.Run removes its objects after an interrupt
+	stopWarning := context.AfterFunc(ctx, func() {
 		a.Warn("Interrupted. Removing what was created; interrupt again to leave it there.\n")
 	})
 	report, err := try.Run(ctx, o)
-	ended()
+	stopWarning()
+	// The report shows the completed steps, also if the trial failed.
 	if err := a.showTrial(f, report); err != nil {
 		return err
 	}
 	switch {
 	case err != nil:
-		return a.trialError(f, report.Namespace, err)
+		return a.addTrialHint(f, report.Namespace, err)
 	case !report.Passed():
 		return &exit.CodeError{Code: ExitUnusable}
 	}
 	return nil
 }
 
-// read reads the bundles, and makes the catalog of them.
-func (f *bundleTry) read(ctx context.Context, bundle string) (try.Options, view.View, error) {
+// readOptions reads the bundles. It returns the options for the trial and the catalog that offers the bundles.
+func (f *tryFlags) readOptions(ctx context.Context, bundle string) (try.Options, view.View, error) {
 	o := try.Options{Mode: operatorsv1alpha1.InstallModeType(f.mode), AllowExisting: f.allowExisting, Keep: f.keep}
 	var err error
 	if o.Bundle, err = readRelease(ctx, f.access, bundle); err != nil {
@@ -197,12 +199,12 @@ func (f *bundleTry) read(ctx context.Context, bundle string) (try.Options, view.
 		}
 		o.From = &from
 	}
-	content, err := try.Content(o.Bundle, o.From)
+	content, err := try.NewCatalogView(o.Bundle, o.From)
 	switch {
 	case errors.Is(err, try.ErrPair):
-		return o, content, unusableBundle(err, "--from takes an older version of the same package")
-	case err != nil && f.image == "":
-		return o, content, unusableBundle(err, "")
+		return o, content, newUnusableError(err, "--from takes an older version of the same package")
+	case err != nil && f.image == "": // with --catalog-image the catalog is not served
+		return o, content, newUnusableError(err, "")
 	}
 	if f.image != "" {
 		b := o.Bundle.Bundle
@@ -215,66 +217,58 @@ func (f *bundleTry) read(ctx context.Context, bundle string) (try.Options, view.
 	return o, content, nil
 }
 
-// configure adds to the options what has nothing to do with the bundle.
-func (a *app) configure(f *bundleTry, o *try.Options) {
+// setRunOptions sets the options that do not depend on the bundle: the timeout, the clock, and the output of steps.
+func (a *app) setRunOptions(f *tryFlags, o *try.Options) {
 	o.Timeout, o.Now, o.Progress = f.timeout, a.Now, func(s try.Step) {
 		if s.Stopped {
-			return // the error says it
+			return // the error that ends the command describes the stopped step
 		}
-		say := a.Say
+		printLine := a.Say
 		if !f.out.Table() {
-			say = a.Warn
+			printLine = a.Warn
 		}
 		mark := a.Style().Paint(term.Good, "✓")
 		if !s.Passed {
 			mark = a.Style().Paint(term.Bad, "✗")
 		}
-		say("%s %s\n", mark, s.Message)
+		printLine("%s %s\n", mark, s.Message)
 	}
 }
 
-// readRelease reads a bundle with everything that it has, from a folder or an image.
+// readRelease reads a bundle with all its files from a folder or an image.
 func readRelease(ctx context.Context, access registry.Flags, text string) (try.Release, error) {
 	if IsDirectory(text) {
-		b, err := FromFolder(text)
-		return try.Release{Bundle: b}, lintUnusable(err)
+		b, err := ReadFolder(text)
+		return try.Release{Bundle: b}, markUnusable(err)
 	}
 	if err := registry.CheckImageName(text); err != nil {
-		return try.Release{}, lintUnusable(err)
+		return try.Release{}, markUnusable(err)
 	}
 	files, digest, err := oci.NewClient(oci.Options{}).Bundle(ctx, text, access.Access())
 	if err != nil {
-		return try.Release{}, lintUnusable(registry.WithHint(err))
+		return try.Release{}, markUnusable(registry.AddHint(err))
 	}
 	b, err := bundles.Read(files)
 	if err != nil {
-		return try.Release{}, lintUnusable(BundleError(fmt.Errorf("read bundle %s: %w", text, err)))
+		return try.Release{}, markUnusable(AddBundleHint(fmt.Errorf("read bundle %s: %w", text, err)))
 	}
-	return try.Release{Bundle: b, Image: withDigest(text, digest)}, nil
+	return try.Release{Bundle: b, Image: bundles.PinImage(text, digest)}, nil
 }
 
-// withDigest names an image by its digest.
-func withDigest(image, digest string) string {
-	name, _, _ := strings.Cut(image, "@")
-	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
-		name = name[:colon]
-	}
-	return name + "@" + digest
-}
-
-// serve serves the catalog, and returns the address for the cluster.
-func (f *bundleTry) serve(ctx context.Context, config *rest.Config,
+// serveCatalog serves the catalog on this machine, and returns the address at which the cluster reaches it. The
+// caller must close the server.
+func (f *tryFlags) serveCatalog(ctx context.Context, config *rest.Config,
 	content view.View) (*serve.Server, string, error) {
-	host, port, err := hostPort(f.listen)
+	host, port, err := splitHostPort(f.listen)
 	if err != nil {
 		return nil, "", err
 	}
-	advertised, advertisedPort, err := hostPort(f.advertise)
+	advertised, advertisedPort, err := splitHostPort(f.advertise)
 	if err != nil {
 		return nil, "", err
 	}
 	if host == "" {
-		if host, err = localAddress(ctx, config.Host); err != nil {
+		if host, err = findLocalAddress(ctx, config.Host); err != nil {
 			return nil, "", exit.Hintf("set --listen", "find the address at which the cluster reaches this machine: %w",
 				err)
 		}
@@ -291,8 +285,8 @@ func (f *bundleTry) serve(ctx context.Context, config *rest.Config,
 	return server, address, nil
 }
 
-// hostPort splits HOST or HOST:PORT; the port is 0 where there is none.
-func hostPort(text string) (string, int, error) {
+// splitHostPort splits HOST or HOST:PORT; the port is 0 if there is none. HOST can be an IPv6 address without a port.
+func splitHostPort(text string) (string, int, error) {
 	if !strings.Contains(text, ":") || net.ParseIP(text) != nil {
 		return text, 0, nil
 	}
@@ -304,8 +298,8 @@ func hostPort(text string) (string, int, error) {
 	return host, int(number), err
 }
 
-// localAddress is the address of this machine on the way to a server. Nothing is sent.
-func localAddress(ctx context.Context, server string) (string, error) {
+// findLocalAddress returns the address of this machine from which it reaches a server. It sends no packets.
+func findLocalAddress(ctx context.Context, server string) (string, error) {
 	parsed, err := url.Parse(server)
 	if err != nil {
 		return "", err
@@ -320,32 +314,32 @@ func localAddress(ctx context.Context, server string) (string, error) {
 	return host, err
 }
 
-// removeTrial removes what an earlier trial left.
-func (a *app) removeTrial(ctx context.Context, f *bundleTry) error {
-	config, err := a.cluster(ctx)
+// removeTrial removes the objects that an earlier trial did not remove.
+func (a *app) removeTrial(ctx context.Context, f *tryFlags) error {
+	config, err := a.connectCluster(ctx)
 	if err != nil {
 		return err
 	}
 	o := try.Options{Config: config}
-	a.configure(f, &o)
+	a.setRunOptions(f, &o)
 	notes, err := try.Remove(ctx, o, f.remove)
 	for _, n := range notes {
 		a.Warn("%s\n", n)
 	}
 	if err != nil {
-		return a.trialError(f, f.remove, err)
+		return a.addTrialHint(f, f.remove, err)
 	}
 	a.Step("removed everything that the trial made in namespace %s and around it", f.remove)
 	return nil
 }
 
-// trialError adds to an error what to do about it. Errors of a cluster that is no hub
-// are not explained as those of the hub are.
-func (a *app) trialError(f *bundleTry, namespace string, err error) error {
-	again := fmt.Sprintf("%s bundle try --remove %s", a.Self, namespace)
+// addTrialHint adds a hint to an error of a trial. It does not use the hints for
+// errors of the hub, because the cluster is not a hub.
+func (a *app) addTrialHint(f *tryFlags, namespace string, err error) error {
+	removeCommand := fmt.Sprintf("%s bundle try --remove %s", a.Self, namespace)
 	switch {
-	case errors.Is(err, try.ErrLeft):
-		return exit.Hint(err, "remove what is in the way, and run `"+again+"`")
+	case errors.Is(err, try.ErrNotRemoved):
+		return exit.Hint(err, "remove what is in the way, and run `"+removeCommand+"`")
 	case errors.Is(err, try.ErrConflict):
 		return exit.Hint(err, "use another cluster, or remove what is there; --allow-existing tries the bundle all "+
 			"the same, and changes what is there")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/try"
 )
@@ -26,7 +27,7 @@ func TestHostPort(t *testing.T) {
 		"host:port":       {"", 0, false},
 		"a:b:c":           {"", 0, false},
 	} {
-		host, port, err := hostPort(text)
+		host, port, err := splitHostPort(text)
 		if (err == nil) != want.ok || want.ok && (host != want.host || port != want.port) {
 			t.Errorf("%q: %q %d (%v)", text, host, port, err)
 		}
@@ -34,7 +35,7 @@ func TestHostPort(t *testing.T) {
 }
 
 func TestLocalAddress(t *testing.T) {
-	if got, err := localAddress(t.Context(), "https://127.0.0.1:6443"); err != nil || got != "127.0.0.1" {
+	if got, err := findLocalAddress(t.Context(), "https://127.0.0.1:6443"); err != nil || got != "127.0.0.1" {
 		t.Errorf("%q (%v): the way to the loopback interface begins there", got, err)
 	}
 }
@@ -43,7 +44,7 @@ func TestWithDigest(t *testing.T) {
 	const digest = "sha256:abc"
 	for _, image := range []string{"r.example.com:5000/b/echo:1.0.0", "r.example.com:5000/b/echo",
 		"r.example.com:5000/b/echo@sha256:old", "r.example.com:5000/b/echo:1.0.0@sha256:old"} {
-		if got := withDigest(image, digest); got != "r.example.com:5000/b/echo@sha256:abc" {
+		if got := bundles.PinImage(image, digest); got != "r.example.com:5000/b/echo@sha256:abc" {
 			t.Errorf("%s becomes %s", image, got)
 		}
 	}
@@ -52,21 +53,21 @@ func TestWithDigest(t *testing.T) {
 func TestTrialText(t *testing.T) {
 	r := &try.Report{Bundle: "echo.v1.1.0", From: "echo.v1.0.0", Complete: true, Pods: try.Pods{Total: 1, Stubs: 1},
 		Examples: []try.Example{{Kind: "Echo", Name: "hello", Of: "echo.v1.0.0", State: try.NoStatus,
-			Message: "nobody wrote its status"}}, Notes: []string{"A note."}}
+			Message: "no program has written its status"}}, Notes: []string{"A note."}}
 	want := `
 Examples
-  Echo/hello (echo.v1.0.0)  NoStatus  nobody wrote its status
+  Echo/hello (echo.v1.0.0)  NoStatus  no program has written its status
 
 Notes
   A note.
 
 The upgrade from echo.v1.0.0 to echo.v1.1.0 passed. Pods are stubs: that the operator works is not shown.
 `
-	if got := trialText(r, term.Style{}); got != want {
+	if got := formatTrial(r, term.Style{}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	r.Problems = []string{"a", "b"}
-	if got := trialText(r, term.Style{}); !strings.HasSuffix(got, "echo.v1.1.0 did not pass: 2 problems.\n") {
+	if got := formatTrial(r, term.Style{}); !strings.HasSuffix(got, "echo.v1.1.0 did not pass: 2 problems.\n") {
 		t.Error(got)
 	}
 }

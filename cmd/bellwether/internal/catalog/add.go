@@ -25,7 +25,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const catalogAddLong = `Add a version to a ladder file. BUNDLE is a bundle image, which is added by digest,
@@ -44,7 +44,7 @@ type addFlags struct {
 	noLint  bool
 }
 
-func (a *app) catalogAddCommand() *cobra.Command {
+func (a *app) newAddCommand() *cobra.Command {
 	var f addFlags
 	c := &cobra.Command{
 		Use: "add LADDER|DIR BUNDLE", Short: "Add a version to a ladder file", Long: catalogAddLong,
@@ -64,7 +64,7 @@ func (a *app) catalogAddCommand() *cobra.Command {
 			return a.addVersion(c.Context(), &f, args[0], args[1])
 		},
 	}
-	f.add(c)
+	f.addFlags(c)
 	f.access.Add(c)
 	c.Flags().StringVar(&f.channel, "channel", "", "The `CHANNEL` to add the version to. Default: the lowest channel.")
 	c.Flags().BoolVar(&f.noLint, "no-lint", false, "Do not lint the bundle.")
@@ -72,33 +72,35 @@ func (a *app) catalogAddCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) addVersion(ctx context.Context, f *addFlags, place, source string) error {
-	read := folder.Bundles{Images: oci.NewClient(oci.Options{}), Access: f.access.Access(), CacheDir: a.bundleCache()}
-	bundle, image, err := a.newBundle(ctx, &read, source)
+// addVersion lints a bundle and adds it to its ladder file. source is a bundle image or a folder.
+func (a *app) addVersion(ctx context.Context, f *addFlags, ladderPath, source string) error {
+	reader := folder.Bundles{Images: oci.NewClient(oci.Options{}), Access: f.access.Access(),
+		CacheDir: a.findBundleCache()}
+	bundle, image, err := a.readNewBundle(ctx, &reader, source)
 	if err != nil {
-		return registry.WithHint(err)
+		return registry.AddHint(err)
 	}
-	file, err := folder.FindPackage(place, bundle.Package)
+	file, err := folder.FindPackage(ladderPath, bundle.Package)
 	switch {
 	case errors.Is(err, folder.ErrNoLadder):
-		return exit.Hint(err, fmt.Sprintf("to create one, run `bellwether catalog init %s --package %s`", place,
+		return exit.Hint(err, fmt.Sprintf("to create one, run `bellwether catalog init %s --package %s`", ladderPath,
 			bundle.Package))
 	case err != nil:
-		return ladderError(err)
+		return addLadderHint(err)
 	}
 	entry := ladder.Bundle{Version: bundle.Version.String(), Name: bundle.Name, Image: image, Channel: f.channel}
 	if image == "" {
-		if entry.Path, err = below(folder.Dir(file), source); err != nil {
+		if entry.Path, err = makeRelative(folder.Dir(file), source); err != nil {
 			return err
 		}
 	}
 	if !f.noLint {
-		if err := a.lintNew(ctx, &read, file, bundle, source); err != nil {
+		if err := a.lintNewVersion(ctx, &reader, file, bundle, source); err != nil {
 			return err
 		}
 	}
 	return a.editLadder(&f.ladderFlags, file, func(l *ladder.Ladder) (string, error) {
-		before := len(l.Bundles)
+		previousCount := len(l.Bundles)
 		if err := l.Add(entry); err != nil {
 			return "", err
 		}
@@ -106,7 +108,7 @@ func (a *app) addVersion(ctx context.Context, f *addFlags, place, source string)
 		if err != nil {
 			return "", err
 		}
-		if len(l.Bundles) == before {
+		if len(l.Bundles) == previousCount {
 			return fmt.Sprintf("%s %s is already in channel %s.", l.Package, entry.Version, added.Channel), nil
 		}
 		a.warnReplaces(l, bundle)
@@ -114,46 +116,38 @@ func (a *app) addVersion(ctx context.Context, f *addFlags, place, source string)
 	})
 }
 
-// newBundle reads a bundle folder, or an image as it is now; of that it also returns the reference by digest.
-func (a *app) newBundle(ctx context.Context, read *folder.Bundles, source string) (*bundles.Bundle, string, error) {
+// readNewBundle reads a bundle from a folder or an image. For an image it also returns the reference by digest.
+func (a *app) readNewBundle(ctx context.Context, reader *folder.Bundles, source string) (*bundles.Bundle, string,
+	error) {
 	if bundle.IsDirectory(source) {
-		b, err := bundle.FromFolder(source)
+		b, err := bundle.ReadFolder(source)
 		return b, "", err
 	}
 	if err := registry.CheckImageName(source); err != nil {
 		return nil, "", err
 	}
-	files, digest, err := read.Images.Bundle(ctx, source, read.Access)
+	files, digest, err := reader.Images.Bundle(ctx, source, reader.Access)
 	if err != nil {
 		return nil, "", err
 	}
 	b, err := bundles.Read(files)
 	if err != nil {
-		return nil, "", bundle.BundleError(fmt.Errorf("read bundle %s: %w", source, err))
+		return nil, "", bundle.AddBundleHint(fmt.Errorf("read bundle %s: %w", source, err))
 	}
-	return b, pinned(source, digest), nil
+	return b, bundles.PinImage(source, digest), nil
 }
 
-// pinned is a reference with the digest in the place of a tag.
-func pinned(image, digest string) string {
-	image, _, _ = strings.Cut(image, "@")
-	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
-		image = image[:colon]
-	}
-	return image + "@" + digest
-}
-
-// below is the path of a folder, relative to another one that it must be in.
-func below(dir, path string) (string, error) {
-	from, err := filepath.Abs(dir)
+// makeRelative returns path relative to dir, with slashes. It returns an error if path is not below dir.
+func makeRelative(dir, path string) (string, error) {
+	base, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", dir, err)
 	}
-	to, err := filepath.Abs(path)
+	target, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", path, err)
 	}
-	rel, err := filepath.Rel(from, to)
+	rel, err := filepath.Rel(base, target)
 	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 		return "", exit.Hintf("move the folder, or push the bundle with `bellwether bundle push` and add the image",
 			"the bundle folder %s is not below %s, the folder of the ladder file", path, dir)
@@ -161,14 +155,14 @@ func below(dir, path string) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
-// lintNew refuses a bundle with errors.
-func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.File, offered *bundles.Bundle,
+// lintNewVersion returns an error, and prints the findings, if the lint of an offered bundle finds errors.
+func (a *app) lintNewVersion(ctx context.Context, reader *folder.Bundles, file *ladder.File, offered *bundles.Bundle,
 	source string) error {
 	progress := a.Progress("reading what was published before")
 	defer progress.Stop()
 	in := lint.Input{Bundle: offered, Archive: crd.NewArchive()}
 	total := len(file.Ladder.Bundles) + len(file.Ladder.Retired)
-	err := read.Each(ctx, folder.Dir(file), file.Ladder, func(c compile.Content) error {
+	err := reader.VisitBundles(ctx, folder.Dir(file), file.Ladder, func(c compile.Content) error {
 		if b := lint.Reduce(in.Archive, offered, c.Bundle); b != nil {
 			in.History = append(in.History, b)
 		}
@@ -176,16 +170,16 @@ func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.Fi
 		return nil
 	})
 	if err != nil {
-		return registry.WithHint(fmt.Errorf("read what was published before: %w", err))
+		return registry.AddHint(fmt.Errorf("read what was published before: %w", err))
 	}
 	progress.Stop()
-	in.Predecessor = lint.Predecessor(offered, in.History)
+	in.Predecessor = lint.FindPredecessor(offered, in.History)
 	o := lint.Options{Now: a.Now()}
-	beside := ""
+	bundleDir := ""
 	if bundle.IsDirectory(source) {
-		in.Files, o.Directory, beside = os.DirFS(source), filepath.ToSlash(filepath.Clean(source)), source
+		in.Files, o.Directory, bundleDir = os.DirFS(source), filepath.ToSlash(filepath.Clean(source)), source
 	}
-	if o.WaiverFile, o.Waivers, err = bundle.ReadWaivers("", beside); err != nil {
+	if o.WaiverFile, o.Waivers, err = bundle.ReadWaivers("", bundleDir); err != nil {
 		return err
 	}
 	report := lint.Run(in, o)
@@ -198,17 +192,17 @@ func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.Fi
 		"version %s is not added: the bundle has %s", offered.Version, phrase.Count(len(report.Findings), "error"))
 }
 
-// warnReplaces tells of a ClusterServiceVersion that has ideas of its own about upgrades. The catalog does not use
-// them.
+// warnReplaces warns if spec.replaces of the ClusterServiceVersion
+// contradicts the ladder. The catalog ignores the field.
 func (a *app) warnReplaces(l *ladder.Ladder, bundle *bundles.Bundle) {
 	replaces := bundle.CSV.Spec.Replaces
 	if replaces == "" {
 		return
 	}
-	switch version, known := l.VersionNamed(replaces); {
+	switch version, isInLadder := l.FindVersion(replaces); {
 	case replaces == bundle.Name:
 		a.Warn("note: the ClusterServiceVersion replaces itself; the catalog ignores spec.replaces\n")
-	case !known:
+	case !isInLadder:
 		a.Warn("note: the ClusterServiceVersion replaces %s, which is not in the ladder; the catalog ignores "+
 			"spec.replaces\n", replaces)
 	case version.GT(bundle.Version):

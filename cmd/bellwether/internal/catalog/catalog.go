@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog holds the commands for catalogs: those on the hub, and the
-// files that they are made from.
+// Package catalog provides the commands for catalogs: for the catalogs on the hub, for the ladder files that catalogs
+// are compiled from, and for published catalogs in registries.
 package catalog
 
 import (
@@ -30,37 +30,38 @@ import (
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command catalog with its subcommands.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("catalog", "Build, publish and inspect catalogs", []string{"catalogs"},
-		a.catalogInitCommand(), a.catalogAddCommand(), a.catalogPromoteCommand(), a.catalogBlockCommand(),
-		a.catalogUnblockCommand(),
-		a.catalogDeprecateCommand(), a.catalogRetireCommand(), a.OnHub(a.catalogCompileCommand()),
-		a.OnHub(a.catalogListCommand()), a.OnHub(a.catalogGetCommand()), a.catalogShowCommand(), a.catalogPushCommand(),
-		a.catalogServeCommand(),
-		a.catalogPublishCommand(), a.catalogVerifyCommand(), a.catalogKeygenCommand(),
-		a.OnHub(a.catalogGraphCommand()), a.OnHub(a.catalogDiffCommand()), a.OnHub(a.catalogVulnerabilitiesCommand()))
+	return command.NewParent("catalog", "Build, publish and inspect catalogs", []string{"catalogs"},
+		a.newInitCommand(), a.newAddCommand(), a.newPromoteCommand(), a.newBlockCommand(),
+		a.newUnblockCommand(),
+		a.newDeprecateCommand(), a.newRetireCommand(), a.AddHubFlags(a.newCompileCommand()),
+		a.AddHubFlags(a.newListCommand()), a.AddHubFlags(a.newGetCommand()), a.newShowCommand(), a.newPushCommand(),
+		a.newServeCommand(),
+		a.newPublishCommand(), a.newVerifyCommand(), a.newKeygenCommand(),
+		a.AddHubFlags(a.newGraphCommand()), a.AddHubFlags(a.newDiffCommand()),
+		a.AddHubFlags(a.newVulnerabilitiesCommand()))
 }
 
-func (a *app) catalogListCommand() *cobra.Command {
+func (a *app) newListCommand() *cobra.Command {
 	return command.ListCommand(a.Env, command.Listing[*v1alpha1.OperatorCatalogList]{
-		What: "catalogs", Short: "List the catalogs that the hub reads",
+		Nouns: "catalogs", Short: "List the catalogs that the hub reads",
 		Example: "  bellwether catalog list -A -o wide",
 		Empty:   func() *v1alpha1.OperatorCatalogList { return &v1alpha1.OperatorCatalogList{} },
 		Table: func(_ context.Context, _ *hub.Client, l *v1alpha1.OperatorCatalogList, o term.Listing) (*term.Table,
 			error) {
-			return Catalogs(l.Items, o), nil
+			return BuildCatalogTable(l.Items, o), nil
 		},
 	})
 }
 
-func (a *app) catalogShowCommand() *cobra.Command {
+func (a *app) newShowCommand() *cobra.Command {
 	var out command.Output
 	var access registry.Flags
 	c := &cobra.Command{
 		Use: "show REF|DIR [PACKAGE]", Short: "Show what a catalog offers, or the upgrade graph of a package",
-		Args: oneOrTwo,
+		Args: checkCatalogArguments,
 		Example: "  bellwether catalog show registry.example.com/catalogs/main:latest\n  bellwether catalog show " +
 			"./catalog echo-operator",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -82,7 +83,8 @@ func (a *app) catalogShowCommand() *cobra.Command {
 	return c
 }
 
-func oneOrTwo(c *cobra.Command, args []string) error {
+// checkCatalogArguments requires a catalog, and permits a package after it.
+func checkCatalogArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return exit.Hintf("usage: "+c.UseLine(),
 			"missing argument: the catalog (a reference or a folder), and optionally a package")
@@ -90,19 +92,20 @@ func oneOrTwo(c *cobra.Command, args []string) error {
 	return command.AtMostOne(c, args[1:])
 }
 
+// showCatalog prints the packages of a catalog.
 func (a *app) showCatalog(out *command.Output, files catalogs.Files) error {
 	summary, err := catalogs.ReadSummary(files)
 	if err != nil {
-		return registry.WithHint(err)
+		return registry.AddHint(err)
 	}
 	if !out.Table() {
 		packages := make([]packageOutput, 0, len(summary.Packages))
 		for _, p := range summary.Packages {
-			packages = append(packages, outputOf(p))
+			packages = append(packages, newPackageOutput(p))
 		}
 		return out.Value(a.Streams.Out, map[string]any{"packages": packages})
 	}
-	a.Table(out, CatalogSummary(summary))
+	a.Table(out, BuildSummaryTable(summary))
 	return nil
 }
 
@@ -124,24 +127,27 @@ type channelOutput struct {
 	Versions    int    `json:"versions"`
 }
 
-func outputOf(p catalogs.PackageSummary) packageOutput {
+// newPackageOutput converts a summary to the form that -o json and yaml print.
+func newPackageOutput(p catalogs.PackageSummary) packageOutput {
 	o := packageOutput{Name: p.Name, DefaultChannel: p.DefaultChannel, Deprecation: p.Deprecation, Problem: p.Problem,
 		Versions: p.Versions}
 	for _, c := range p.Channels {
-		o.Channels = append(o.Channels, channelOutput{c.Name, c.Head, c.HeadVersion, c.Deprecation, c.Versions})
+		o.Channels = append(o.Channels, channelOutput{Name: c.Name, Head: c.Head, HeadVersion: c.HeadVersion,
+			Deprecation: c.Deprecation, Versions: c.Versions})
 	}
 	return o
 }
 
+// showPackage prints the upgrade graph of a package, or its summary in the formats JSON and YAML.
 func (a *app) showPackage(out *command.Output, files catalogs.Files, name string) error {
 	p, err := catalogs.ReadPackage(files, name)
 	if err != nil {
-		return registry.WithHint(err)
+		return registry.AddHint(err)
 	}
 	if !out.Table() {
-		return out.Value(a.Streams.Out, outputOf(p.Summary()))
+		return out.Value(a.Streams.Out, newPackageOutput(p.Summary()))
 	}
-	a.Say("%s", CatalogPackage(p, a.Style()))
+	a.Say("%s", RenderPackage(p, a.Style()))
 	return nil
 }
 
@@ -152,7 +158,7 @@ The same files always give the same digest. The credentials are read from your
 Docker configuration. To check the catalog before the tag is moved, and to sign it,
 use "bellwether catalog publish".`
 
-func (a *app) catalogPushCommand() *cobra.Command {
+func (a *app) newPushCommand() *cobra.Command {
 	var access registry.Flags
 	c := &cobra.Command{
 		Use: "push DIR REF", Short: "Push a catalog folder to a registry and print its digest",
@@ -184,7 +190,7 @@ temporary files ($TMPDIR); memory holds an index of them.
 It is for looking at what OLM sees of a catalog, and for a first try; agents
 serve the views of their clusters by themselves.`
 
-func (a *app) catalogServeCommand() *cobra.Command {
+func (a *app) newServeCommand() *cobra.Command {
 	var access registry.Flags
 	var addr string
 	c := &cobra.Command{
@@ -205,21 +211,23 @@ func (a *app) catalogServeCommand() *cobra.Command {
 	return c
 }
 
+// serveCatalog serves a catalog over gRPC at addr (HOST:PORT) until ctx is cancelled. An empty host means all addresses
+// of the machine, and port 0 a free port.
 func (a *app) serveCatalog(ctx context.Context, files catalogs.Files, addr string) error {
-	host, text, err := net.SplitHostPort(addr)
+	host, portText, err := net.SplitHostPort(addr)
 	if err != nil {
 		return exit.Hintf("use the form 127.0.0.1:50051", "invalid value %q of --addr", addr)
 	}
-	port, err := strconv.Atoi(text)
+	port, err := strconv.Atoi(portText)
 	if err != nil {
 		return exit.Hintf("use the form 127.0.0.1:50051", "invalid value %q of --addr: no port", addr)
 	}
 	catalog, err := serve.Load("catalog", files, "")
 	if err != nil {
-		return registry.WithHint(err)
+		return registry.AddHint(err)
 	}
 	defer func() { _ = catalog.Close() }()
-	// Reading takes far more memory than serving, and nothing else would ever give it back.
+	// Loading needs far more memory than serving, and no later garbage collection returns the memory to the system.
 	debug.FreeOSMemory()
 	options := serve.Options{Listen: cmp.Or(host, "0.0.0.0")}
 	if port > 0 {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestCatalogPushPrintsTheDigest(t *testing.T) {
-	h, dir := clitest.NewHub(), clitest.CatalogDir(t)
+	h, dir := clitest.NewHub(), clitest.WriteCatalog(t)
 	ref := net.JoinHostPort("127.0.0.1", strings.Split(clitest.StartRegistry(t), ":")[1]) + "/catalogs/main:latest"
 	pushed := h.Run(t, "catalog", "push", dir, ref)
 	if pushed.Code != exit.OK {
@@ -32,7 +32,7 @@ func TestCatalogPushPrintsTheDigest(t *testing.T) {
 }
 
 func TestCatalogShow(t *testing.T) {
-	h, dir := clitest.NewHub(), clitest.CatalogDir(t)
+	h, dir := clitest.NewHub(), clitest.WriteCatalog(t)
 	if got := h.Run(t, "catalog", "show", dir, "echo-operator"); !strings.Contains(got.Out,
 		"1.1.0 (head)   echo-operator.v1.1.0   image     1.0.0") {
 		t.Errorf("no upgrade graph in\n%s%s", got.Out, got.Err)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
@@ -27,7 +26,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const catalogCompileLong = `Compile the ladder files in a folder into a file-based catalog.
@@ -57,7 +56,7 @@ type compileFlags struct {
 	parallel   int
 }
 
-func (a *app) catalogCompileCommand() *cobra.Command {
+func (a *app) newCompileCommand() *cobra.Command {
 	var f compileFlags
 	c := &cobra.Command{
 		Use: "compile DIR OUT", Short: "Compile ladder files into a file-based catalog", Long: catalogCompileLong,
@@ -73,12 +72,12 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 			"  bellwether catalog compile ./ladders ./catalog --previous registry.example.com/catalogs/main:latest " +
 			"--hub",
 		RunE: func(c *cobra.Command, args []string) error {
-			defer collectLate()()
-			report, err := a.compile(c.Context(), &f, args[0], args[1])
+			defer reduceGC()()
+			report, err := a.compileFolder(c.Context(), &f, args[0], args[1])
 			if err != nil {
-				return ladderError(err)
+				return addLadderHint(err)
 			}
-			return a.compiled(&f, report, args[1])
+			return a.printCompiled(&f, report, args[1])
 		},
 	}
 	f.access.Add(c)
@@ -93,19 +92,20 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 		"Read from the hub which versions the clusters run, and check their upgrade paths too.")
 	c.Flags().IntVar(&f.parallel, "parallel", 0,
 		"The number of packages to compile at the same time. Default: the number of processors.")
-	return a.ErrorsAre(ExitTrouble, c)
+	return a.SetErrorCode(ExitTrouble, c)
 }
 
-// heapPerProcessor is up to where collectLate lets garbage pile up. Each processor compiles one package at a time.
-const heapPerProcessor = 48 << 20
+// heapLimitPerProcessor is the memory limit for each processor in reduceGC.
+// Each processor compiles one package at a time.
+const heapLimitPerProcessor = 48 << 20
 
-// collectLate makes the collector of garbage run less often, and returns what undoes that. Compiling makes much garbage
-// and keeps little: four times the memory is still little, and saves a fifth of the time. Of large bundles it would be
-// hundreds of megabytes, so there is a bound, unless the user has set one (GOMEMLIMIT).
-func collectLate() (undo func()) {
+// reduceGC makes the garbage collector run less often, and returns a function that restores the settings. Compiling
+// allocates much and keeps little, so a heap of four times the size is still small and saves a fifth of the time. The
+// memory limit protects against large bundles. It is not set if the user has set GOMEMLIMIT.
+func reduceGC() (restore func()) {
 	percent, limit := debug.SetGCPercent(400), debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {
-		debug.SetMemoryLimit(int64(runtime.GOMAXPROCS(0)) * heapPerProcessor)
+		debug.SetMemoryLimit(int64(runtime.GOMAXPROCS(0)) * heapLimitPerProcessor)
 	}
 	return func() {
 		debug.SetGCPercent(percent)
@@ -113,13 +113,14 @@ func collectLate() (undo func()) {
 	}
 }
 
-func (a *app) compile(ctx context.Context, f *compileFlags, dir, out string) (folder.Report, error) {
+// compileFolder compiles the ladders in dir into out, or only checks out with --check.
+func (a *app) compileFolder(ctx context.Context, f *compileFlags, dir, out string) (folder.Report, error) {
 	if err := f.out.Check(); err != nil {
 		return folder.Report{}, err
 	}
 	o := folder.Options{
 		Bundles: folder.Bundles{Images: oci.NewClient(oci.Options{}), Access: f.access.Access(),
-			CacheDir: a.bundleCache(), Repository: f.repository},
+			CacheDir: a.findBundleCache(), Repository: f.repository},
 		Now:      a.Now(),
 		Parallel: f.parallel,
 		Check:    f.check,
@@ -133,20 +134,21 @@ func (a *app) compile(ctx context.Context, f *compileFlags, dir, out string) (fo
 			return folder.Report{}, err
 		}
 		if o.Published, err = catalogs.ReadGraphs(files); err != nil {
-			return folder.Report{}, fmt.Errorf("read %s: %w", f.previous, registry.WithHint(err))
+			return folder.Report{}, fmt.Errorf("read %s: %w", f.previous, registry.AddHint(err))
 		}
 	}
 	if f.hub {
-		var err error
-		if o.Installed, err = a.installedOnFleet(ctx); err != nil {
+		installed, err := a.listInstalled(ctx)
+		if err != nil {
 			return folder.Report{}, err
 		}
+		o.Installed = catalogs.GroupInstalled(installed)
 	}
 	return folder.Compile(ctx, dir, out, o)
 }
 
-// bundleCache is where bundle images are kept, by digest; empty where there is no place.
-func (a *app) bundleCache() string {
+// findBundleCache returns the folder in which bundle images are cached by digest; empty if there is no cache folder.
+func (a *app) findBundleCache() string {
 	if dir := a.Getenv("BELLWETHER_CACHE"); dir != "" {
 		return filepath.Join(dir, "bundles")
 	}
@@ -157,40 +159,15 @@ func (a *app) bundleCache() string {
 	return filepath.Join(dir, "bellwether", "bundles")
 }
 
-// installedOnFleet returns what clusters run, by package.
-func (a *app) installedOnFleet(ctx context.Context) (map[string][]catalogs.Installed, error) {
-	h, err := a.Hub()
-	if err != nil {
-		return nil, err
-	}
-	list := &v1alpha1.OperatorInstallList{}
-	if err := h.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("list installs: %w", err)
-	}
-	out := map[string][]catalogs.Installed{}
-	seen := map[catalogs.Installed]bool{}
-	for _, i := range list.Items {
-		admitted, installed := i.Spec.Admission, i.Status.Installed
-		if admitted == nil || installed == nil || installed.Bundle == "" {
-			continue
-		}
-		one := catalogs.Installed{Name: installed.Bundle, Version: installed.Version}
-		if !seen[one] {
-			out[admitted.Release.Package] = append(out[admitted.Release.Package], one)
-		}
-		seen[one] = true
-	}
-	return out, nil
-}
-
-func (a *app) compiled(f *compileFlags, r folder.Report, out string) error {
+// printCompiled prints the report. With --check it returns an error with ExitDifferent if the catalog is not current.
+func (a *app) printCompiled(f *compileFlags, r folder.Report, out string) error {
 	if !f.out.Table() {
 		if err := f.out.Value(a.Streams.Out, r); err != nil {
 			return err
 		}
 	} else {
-		a.Say("%s", compiledText(r, a.Style()))
-		a.Warn("%s\n", compiledSummary(r, out, f.check))
+		a.Say("%s", formatCompiled(r, a.Style()))
+		a.Warn("%s\n", summarizeCompiled(r, out, f.check))
 	}
 	if f.check && r.Changed() {
 		return &exit.CodeError{Code: ExitDifferent}
@@ -198,17 +175,18 @@ func (a *app) compiled(f *compileFlags, r folder.Report, out string) error {
 	return nil
 }
 
-// compiledText is a table of what changed, and what people should know of the rest.
-func compiledText(r folder.Report, s term.Style) string {
+// formatCompiled returns a table of the channels of the changed packages, and notes about all packages.
+func formatCompiled(r folder.Report, s term.Style) string {
 	t := &term.Table{Header: []string{"PACKAGE", "CHANNEL", "BEFORE", "AFTER"}, Wrap: true}
 	var notes []string
 	for _, p := range r.Packages {
 		for _, c := range p.Channels {
 			if p.Changed {
-				t.Add(term.Cell{Text: p.Name}, term.Cell{Text: c.Name}, term.Cell{Text: orDash(c.Before)}, headCell(c))
+				t.Add(term.Cell{Text: p.Name}, term.Cell{Text: c.Name}, term.Cell{Text: term.DashIfEmpty(c.Before)},
+					formatHead(c))
 			}
 		}
-		for _, n := range append(waitingTexts(p.Waiting), p.Notes...) {
+		for _, n := range append(describeWaiting(p.Waiting), p.Notes...) {
 			notes = append(notes, p.Name+": "+n)
 		}
 	}
@@ -222,8 +200,8 @@ func compiledText(r folder.Report, s term.Style) string {
 	return text.String()
 }
 
-// headCell shows the head after a change. Unless it is a new one, it is of secondary interest.
-func headCell(c folder.Channel) term.Cell {
+// formatHead returns the head of a channel after the change. An unchanged head is dimmed.
+func formatHead(c folder.Channel) term.Cell {
 	switch {
 	case c.After == "":
 		return term.Cell{Text: "-", Tone: term.Bad}
@@ -234,8 +212,8 @@ func headCell(c folder.Channel) term.Cell {
 	}
 }
 
-// waitingTexts say which versions nothing leads on from, one line for each.
-func waitingTexts(waiting []compile.Waiting) []string {
+// describeWaiting returns a line for each version without an upgrade path.
+func describeWaiting(waiting []compile.Waiting) []string {
 	channels := map[string][]string{}
 	var order []compile.Waiting
 	for _, w := range waiting {
@@ -246,18 +224,19 @@ func waitingTexts(waiting []compile.Waiting) []string {
 	}
 	var out []string
 	for _, w := range order {
-		why := "retired"
+		reason := "retired"
 		if w.Blocked != "" {
-			why = "blocked: " + w.Blocked
+			reason = "blocked: " + w.Blocked
 		}
 		out = append(out, fmt.Sprintf("no upgrade path from %s in channel %s (%s): clusters that run it need a newer "+
 			"version or a rollback",
-			w.Version, strings.Join(channels[w.Version], ", "), why))
+			w.Version, strings.Join(channels[w.Version], ", "), reason))
 	}
 	return out
 }
 
-func compiledSummary(r folder.Report, out string, check bool) string {
+// summarizeCompiled returns one sentence about the result.
+func summarizeCompiled(r folder.Report, out string, check bool) string {
 	changed, versions := 0, 0
 	for _, p := range r.Packages {
 		if p.Changed {
@@ -265,20 +244,20 @@ func compiledSummary(r folder.Report, out string, check bool) string {
 		}
 		versions += p.Bundles
 	}
-	all := fmt.Sprintf("%s, %s", phrase.Count(len(r.Packages), "package"), phrase.Count(versions, "version"))
+	totals := fmt.Sprintf("%s, %s", phrase.Count(len(r.Packages), "package"), phrase.Count(versions, "version"))
 	switch {
 	case changed == 0:
-		return fmt.Sprintf("%s is current: %s.", out, all)
+		return fmt.Sprintf("%s is current: %s.", out, totals)
 	case check:
 		return fmt.Sprintf("%s is not current: %s of %d would change.", out, phrase.Count(changed, "package"),
 			len(r.Packages))
 	default:
-		return fmt.Sprintf("Compiled %s into %s; %d changed.", all, out, changed)
+		return fmt.Sprintf("Compiled %s into %s; %d changed.", totals, out, changed)
 	}
 }
 
-// ladderError adds what to do about an error of a ladder or of compiling it.
-func ladderError(err error) error {
+// addLadderHint adds to an error of a ladder or of its compilation a hint how to correct it.
+func addLadderHint(err error) error {
 	var hinted *exit.HintError
 	switch {
 	case errors.As(err, &hinted):
@@ -301,6 +280,6 @@ func ladderError(err error) error {
 	case errors.Is(err, ladder.ErrInvalid):
 		return exit.Hint(err, "the format of the file is described in docs/reference/ladder.md")
 	default:
-		return registry.WithHint(err)
+		return registry.AddHint(err)
 	}
 }

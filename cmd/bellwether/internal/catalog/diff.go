@@ -28,7 +28,7 @@ Exit codes:
   1  the catalogs differ
   2  the catalogs cannot be compared`
 
-// Exit codes of catalog diff, which are those of diff.
+// Exit codes of catalog diff, the same as those of the program diff.
 const (
 	ExitDifferent = 1
 	ExitTrouble   = 2
@@ -40,7 +40,7 @@ type diffOptions struct {
 	access    registry.Flags
 }
 
-func (a *app) catalogDiffCommand() *cobra.Command {
+func (a *app) newDiffCommand() *cobra.Command {
 	var o diffOptions
 	c := &cobra.Command{
 		Use: "diff OLD NEW [PACKAGE]", Short: "Show what changes for each installed version between two catalogs",
@@ -72,9 +72,10 @@ func (a *app) catalogDiffCommand() *cobra.Command {
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
 	c.Flags().StringVar(&o.installed, "installed", "",
 		"Show how many clusters run each version. Use \"hub\" or a `FILE`.")
-	return a.ErrorsAre(ExitTrouble, c)
+	return a.SetErrorCode(ExitTrouble, c)
 }
 
+// compareCatalogs compares the catalogs args[0] and args[1], or only the package args[2] if it is given.
 func (a *app) compareCatalogs(ctx context.Context, o diffOptions, args []string) (diff.Diff, error) {
 	if err := o.out.Check(); err != nil {
 		return diff.Diff{}, err
@@ -83,40 +84,41 @@ func (a *app) compareCatalogs(ctx context.Context, o diffOptions, args []string)
 	if len(args) == 3 {
 		name = args[2]
 	}
-	before, err := o.read(ctx, args[0], name)
+	before, err := o.readGraphs(ctx, args[0], name)
 	if err != nil {
 		return diff.Diff{}, err
 	}
-	after, err := o.read(ctx, args[1], name)
+	after, err := o.readGraphs(ctx, args[1], name)
 	if err != nil {
 		return diff.Diff{}, err
 	}
 	if name != "" && len(before)+len(after) == 0 {
 		return diff.Diff{}, exit.Hintf("see `"+a.Self+" catalog show`", "package %q is in neither catalog", name)
 	}
-	fleet, err := a.fleetVersions(ctx, o.installed, append(before, after...)...)
+	counts, err := a.readInstalledCounts(ctx, o.installed, append(before, after...)...)
 	if err != nil {
 		return diff.Diff{}, err
 	}
 	var installed []diff.Installed
-	for _, i := range fleet {
-		installed = append(installed, diff.Installed(i))
+	for _, c := range counts {
+		installed = append(installed, diff.Installed(c))
 	}
 	if name == "" {
-		return diff.Catalogs(before, after, installed...)
+		return diff.CompareCatalogs(before, after, installed...)
 	}
 	return comparePackage(before, after, installed)
 }
 
-// read reads the graphs of a catalog, or of the one package if it is there.
-func (o diffOptions) read(ctx context.Context, ref, name string) ([]*catalogs.Package, error) {
+// readGraphs reads the upgrade graphs of a catalog; if name is not empty, only of this
+// package, and nothing if the catalog does not have it.
+func (o diffOptions) readGraphs(ctx context.Context, ref, name string) ([]*catalogs.Package, error) {
 	files, err := o.access.Open(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	packages, err := catalogs.ReadGraphs(files)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", ref, registry.WithHint(err))
+		return nil, fmt.Errorf("read %s: %w", ref, registry.AddHint(err))
 	}
 	if name == "" {
 		return packages, nil
@@ -129,22 +131,24 @@ func (o diffOptions) read(ctx context.Context, ref, name string) ([]*catalogs.Pa
 	return nil, nil
 }
 
-// comparePackage counts all that is installed for the one package, even what neither catalog has.
+// comparePackage compares one package. Each slice has at most one package. The result also
+// counts installed versions that neither catalog has.
 func comparePackage(before, after []*catalogs.Package, installed []diff.Installed) (diff.Diff, error) {
-	first := func(packages []*catalogs.Package) *catalogs.Package {
+	firstOrNil := func(packages []*catalogs.Package) *catalogs.Package {
 		if len(packages) == 0 {
 			return nil
 		}
 		return packages[0]
 	}
 	d := diff.Diff{Packages: []diff.Package{}}
-	p, changed, err := diff.Packages(first(before), first(after), installed...)
+	p, changed, err := diff.ComparePackages(firstOrNil(before), firstOrNil(after), installed...)
 	if changed {
 		d.Packages = append(d.Packages, p)
 	}
 	return d, err
 }
 
+// showDiff prints the differences, and returns an error with ExitDifferent if there are any.
 func (a *app) showDiff(out *command.Output, d diff.Diff) error {
 	switch {
 	case out.Format == command.OutputMarkdown:
@@ -153,12 +157,12 @@ func (a *app) showDiff(out *command.Output, d diff.Diff) error {
 		if err := out.Value(a.Streams.Out, d); err != nil {
 			return err
 		}
-	case d.Same():
+	case d.IsEmpty():
 		a.Warn("The catalogs do not differ.\n")
 	default:
-		a.Say("%s", CatalogDiff(d, a.Style(), out.Wide()))
+		a.Say("%s", RenderDiff(d, a.Style(), out.Wide()))
 	}
-	if d.Same() {
+	if d.IsEmpty() {
 		return nil
 	}
 	return &exit.CodeError{Code: ExitDifferent}

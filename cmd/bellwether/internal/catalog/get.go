@@ -16,7 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/explain"
 )
 
-func (a *app) catalogGetCommand() *cobra.Command {
+func (a *app) newGetCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
 		Use: "get NAME", Short: "Show a catalog of the hub with its installed and blocked versions",
@@ -33,7 +33,7 @@ OperatorCatalog (kubectl edit oc NAME):
 
 To block a version permanently, see "bellwether catalog block".`,
 		Example: "  bellwether catalog get main\n  bellwether catalog get main -o yaml",
-		Args:    command.OneArg("the catalog's name"), ValidArgsFunction: a.CompleteFirst(catalogNames),
+		Args:    command.OneArg("the catalog's name"), ValidArgsFunction: a.CompleteFirst(completeCatalogNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {
 				return err
@@ -46,22 +46,26 @@ To block a version permanently, see "bellwether catalog block".`,
 			if err != nil {
 				return err
 			}
-			e := explain.Catalog(explain.CatalogInput{Now: a.Now(), Catalog: catalog, Program: a.Self})
-			return a.Explained(&out, catalog, e, func(s term.Style) string { return HubCatalog(catalog, a.Now(), s) })
+			explanation := explain.Catalog(explain.CatalogInput{Now: a.Now(), Catalog: catalog, Program: a.Self})
+			return a.PrintExplained(&out, catalog, explanation, func(s term.Style) string {
+				return RenderHubCatalog(catalog, a.Now(), s)
+			})
 		},
 	}
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
 
-func catalogNames(ctx context.Context, h *hub.Client, at command.Completing) []string {
-	catalogs := func(list *v1alpha1.OperatorCatalogList) []command.Named {
-		var out []command.Named
+// completeCatalogNames returns the names of the hub's catalogs with their sources, for completion.
+func completeCatalogNames(ctx context.Context, h *hub.Client, completion command.Completion) []string {
+	listNamed := func(list *v1alpha1.OperatorCatalogList) []command.NamedObject {
+		var out []command.NamedObject
 		for _, c := range list.Items {
-			out = append(out, command.Named{Key: client.ObjectKeyFromObject(&c),
+			out = append(out, command.NamedObject{Key: client.ObjectKeyFromObject(&c),
 				Text: c.Spec.Source.Image + c.Spec.Source.Directory})
 		}
 		return out
 	}
-	return command.Qualified(h, at, false, command.ListNamed(ctx, h, &v1alpha1.OperatorCatalogList{}, catalogs))
+	return command.QualifyNames(h, completion, false,
+		command.ListNamed(ctx, h, &v1alpha1.OperatorCatalogList{}, listNamed))
 }

@@ -129,7 +129,8 @@ func TestCatalogGraph(t *testing.T) {
 	}
 }
 
-// TestCatalogGraphTellsResolversApart deprecates a head: OLM v1 stays before it, v0 goes to it.
+// TestCatalogGraphTellsResolversApart deprecates a head: OLM v1 stays
+// on the version before it, and v0 upgrades to it.
 func TestCatalogGraphTellsResolversApart(t *testing.T) {
 	graph := catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0") + `{"schema":"olm.deprecations","package":"p",` +
 		`"entries":[{"reference":{"schema":"olm.bundle","name":"p.v1.1.0"},"message":"slow"}]}`

@@ -24,50 +24,51 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// ladderFlags are those of every command that edits a ladder file.
+// ladderFlags are the flags of all commands that edit a ladder file.
 type ladderFlags struct {
 	dryRun bool
 	out    command.Output
 }
 
-func (f *ladderFlags) add(c *cobra.Command) {
+func (f *ladderFlags) addFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "Show what would change and write nothing.")
 	f.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 }
 
-const theLadder = "the ladder file, or a folder with one ladder file"
+const ladderArgument = "the ladder file, or a folder with one ladder file"
 
-// ladderEdit is a command that edits a ladder file.
+// ladderEdit describes a command that edits a ladder file.
 type ladderEdit struct {
 	use, short, long, example string
-	// versions tells which versions the second argument may be; nil where there is no second argument.
-	versions func(l *ladder.Ladder) []string
-	flags    func(c *cobra.Command)
-	// edit changes the ladder, and says in one sentence what it did. version is empty where there is no second
-	// argument.
+	// listVersions returns the versions that complete the second argument; nil if there is no second argument.
+	listVersions func(l *ladder.Ladder) []string
+	addFlags     func(c *cobra.Command)
+	// edit changes the ladder, and returns one sentence that describes the change.
+	// version is empty if there is no second argument.
 	edit func(l *ladder.Ladder, version string) (string, error)
 }
 
-func (a *app) ladderEditCommand(e ladderEdit) *cobra.Command {
+// newLadderEditCommand returns the command for an edit.
+func (a *app) newLadderEditCommand(e ladderEdit) *cobra.Command {
 	var f ladderFlags
-	wanted := []string{theLadder}
-	if e.versions != nil {
-		wanted = append(wanted, "the version")
+	arguments := []string{ladderArgument}
+	if e.listVersions != nil {
+		arguments = append(arguments, "the version")
 	}
 	c := &cobra.Command{
-		Use: e.use, Short: e.short, Long: e.long, Example: e.example, Args: command.ExactArgs(wanted...),
+		Use: e.use, Short: e.short, Long: e.long, Example: e.example, Args: command.ExactArgs(arguments...),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 			}
 			file, err := findLadder(args[0])
-			if err != nil || len(args) > 1 || e.versions == nil {
+			if err != nil || len(args) > 1 || e.listVersions == nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return e.versions(file.Ladder), cobra.ShellCompDirectiveNoFileComp
+			return e.listVersions(file.Ladder), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := f.out.Check(); err != nil {
@@ -75,7 +76,7 @@ func (a *app) ladderEditCommand(e ladderEdit) *cobra.Command {
 			}
 			file, err := findLadder(args[0])
 			if err != nil {
-				return ladderError(err)
+				return addLadderHint(err)
 			}
 			version := ""
 			if len(args) == 2 {
@@ -84,16 +85,16 @@ func (a *app) ladderEditCommand(e ladderEdit) *cobra.Command {
 			return a.editLadder(&f, file, func(l *ladder.Ladder) (string, error) { return e.edit(l, version) })
 		},
 	}
-	f.add(c)
-	if e.flags != nil {
-		e.flags(c)
+	f.addFlags(c)
+	if e.addFlags != nil {
+		e.addFlags(c)
 	}
 	return c
 }
 
-// findLadder reads a ladder file, or the only one in a folder.
+// findLadder reads a ladder file, or the only ladder file in a folder.
 func findLadder(path string) (*ladder.File, error) {
-	file, err := folder.Find(path)
+	file, err := folder.LoadOnly(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, exit.Hint(err, "use a ladder file; to create one, run `bellwether catalog init`")
@@ -103,45 +104,46 @@ func findLadder(path string) (*ladder.File, error) {
 	return file, err
 }
 
-// LadderChange is what an edit does, as -o json shows it.
+// LadderChange is the result of an edit, as -o json shows it.
 type LadderChange struct {
 	File    string            `json:"file"`
 	Done    string            `json:"done"`
 	DryRun  bool              `json:"dryRun,omitempty"`
 	Changes diff.Package      `json:"changes"`
 	Waiting []compile.Waiting `json:"waiting,omitempty"`
-	// Problem is why the ladder does not compile as it is now.
+	// Problem is why the edited ladder does not compile; empty if it does.
 	Problem string `json:"problem,omitempty"`
 }
 
-// editLadder edits a file, shows what that means for the clusters, and writes it.
+// editLadder edits a ladder, writes the file unless --dry-run is set, and shows how the upgrades of clusters change.
 func (a *app) editLadder(f *ladderFlags, file *ladder.File, edit func(l *ladder.Ladder) (string, error)) error {
-	before, _ := compile.Graph(file.Ladder) // A ladder that did not compile is one to be mended.
-	done, err := edit(file.Ladder)
+	before, _ := compile.Graph(file.Ladder) // ignored: the edit may repair a ladder that does not compile
+	description, err := edit(file.Ladder)
 	if err != nil {
-		return ladderError(err)
+		return addLadderHint(err)
 	}
-	change := LadderChange{File: file.Name, Done: done, DryRun: f.dryRun}
+	change := LadderChange{File: file.Name, Done: description, DryRun: f.dryRun}
 	after, err := compile.Graph(file.Ladder)
 	if err != nil {
 		change.Problem = err.Error()
-	} else if change.Changes, _, err = diff.Packages(before, after); err != nil {
+	} else if change.Changes, _, err = diff.ComparePackages(before, after); err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}
-	for _, b := range file.Ladder.Expired(a.Now()) {
+	for _, b := range file.Ladder.Expired(a.Now()) { // an expired block also makes the compilation fail
 		change.Problem = fmt.Sprintf("the block of version %s expired on %s", b.Version, b.Expires)
 	}
 	if change.Waiting, err = compile.WaitingVersions(file.Ladder); err != nil {
-		return ladderError(err)
+		return addLadderHint(err)
 	}
 	if !f.dryRun {
 		if err := folder.Save(file); err != nil {
-			return ladderError(err)
+			return addLadderHint(err)
 		}
 	}
 	return a.showChange(f, change)
 }
 
+// showChange prints the changed upgrades, the waiting versions, and why the ladder does not compile if it does not.
 func (a *app) showChange(f *ladderFlags, change LadderChange) error {
 	if !f.out.Table() {
 		return f.out.Value(a.Streams.Out, change)
@@ -152,11 +154,11 @@ func (a *app) showChange(f *ladderFlags, change LadderChange) error {
 	a.Say("%s\n", change.Done)
 	s := a.Style()
 	if len(change.Changes.Channels)+len(change.Changes.Versions) > 0 {
-		a.Say("\n%s", CatalogDiff(diff.Diff{Packages: []diff.Package{change.Changes}}, s, f.out.Wide()))
+		a.Say("\n%s", RenderDiff(diff.Diff{Packages: []diff.Package{change.Changes}}, s, f.out.Wide()))
 	} else if change.Problem == "" {
 		a.Say("No upgrade changes.\n")
 	}
-	for _, text := range waitingTexts(change.Waiting) {
+	for _, text := range describeWaiting(change.Waiting) {
 		a.Say("%s %s\n", s.Paint(term.Warn, "note:"), text)
 	}
 	if change.Problem != "" {
@@ -165,9 +167,9 @@ func (a *app) showChange(f *ladderFlags, change LadderChange) error {
 	return nil
 }
 
-func (a *app) catalogPromoteCommand() *cobra.Command {
-	to := ""
-	return a.ladderEditCommand(ladderEdit{
+func (a *app) newPromoteCommand() *cobra.Command {
+	channel := ""
+	return a.newLadderEditCommand(ladderEdit{
 		use: "promote LADDER VERSION", short: "Promote a version to the next channel",
 		long: `Promote a version to the next channel of its ladder, or to the channel of --to.
 
@@ -175,19 +177,19 @@ A channel offers every version that was promoted to it or to a higher channel. A
 blocked version cannot be promoted.`,
 		example: "  bellwether catalog promote ./ladders/echo-operator.yaml 1.1.0\n" +
 			"  bellwether catalog promote ./ladders/echo-operator.yaml 1.1.0 --to stable --dry-run",
-		versions: func(l *ladder.Ladder) []string {
-			rungs := l.Rungs()
-			return ladderVersions(l, func(b ladder.Bundle, blocked bool) bool {
+		listVersions: func(l *ladder.Ladder) []string {
+			rungs := l.ListChannels()
+			return selectVersions(l, func(b ladder.Bundle, blocked bool) bool {
 				return !blocked &&
 					b.Channel != rungs[len(rungs)-1]
 			})
 		},
-		flags: func(c *cobra.Command) {
-			c.Flags().StringVar(&to, "to", "", "The `CHANNEL` to promote to. Default: the next channel.")
+		addFlags: func(c *cobra.Command) {
+			c.Flags().StringVar(&channel, "to", "", "The `CHANNEL` to promote to. Default: the next channel.")
 			_ = c.RegisterFlagCompletionFunc("to", completeRungs)
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
-			reached, err := l.Promote(version, to)
+			reached, err := l.Promote(version, channel)
 			return fmt.Sprintf("Promoted %s %s to channel %s.", l.Package, version, reached), err
 		},
 	})
@@ -202,23 +204,23 @@ func completeRungs(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return file.Ladder.Rungs(), cobra.ShellCompDirectiveNoFileComp
+	return file.Ladder.ListChannels(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// ladderVersions lists the versions that a command may be about.
-func ladderVersions(l *ladder.Ladder, want func(b ladder.Bundle, blocked bool) bool) []string {
+// selectVersions returns the versions of the ladder for which includes returns true.
+func selectVersions(l *ladder.Ladder, includes func(b ladder.Bundle, blocked bool) bool) []string {
 	var out []string
 	for _, b := range l.Bundles {
-		if _, blocked := l.Blocked(b.Version); want(b, blocked) {
+		if _, blocked := l.Blocked(b.Version); includes(b, blocked) {
 			out = append(out, b.Version)
 		}
 	}
 	return out
 }
 
-func (a *app) catalogBlockCommand() *cobra.Command {
+func (a *app) newBlockCommand() *cobra.Command {
 	var b ladder.Block
-	return a.ladderEditCommand(ladderEdit{
+	return a.newLadderEditCommand(ladderEdit{
 		use: "block LADDER VERSION --reason TEXT", short: "Exclude a bad version from all upgrades",
 		long: `Exclude a bad version from all upgrades.
 
@@ -227,18 +229,18 @@ next version of its channel that is not blocked. If there is none, the cluster
 stays on the blocked version until you publish a newer version or roll back. OLM
 shows the reason on the clusters that run the version.
 
-On the day of --expires the block has to be reviewed: from this day on the catalog
+On the day of --expires the block must be reviewed: from this day on the catalog
 does not compile. The block itself does not end.`,
 		example: "  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'loses data, see echo#42'\n" +
 			"  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'leaks memory' --expires " +
 			"2026-12-31 --instead 1.0.4",
-		versions: func(l *ladder.Ladder) []string {
-			return ladderVersions(l, func(ladder.Bundle, bool) bool { return true })
+		listVersions: func(l *ladder.Ladder) []string {
+			return selectVersions(l, func(ladder.Bundle, bool) bool { return true })
 		},
-		flags: func(c *cobra.Command) {
+		addFlags: func(c *cobra.Command) {
 			c.Flags().StringVar(&b.Reason, "reason", "", "The reason, which users of the version see.")
 			c.Flags().StringVar(&b.Expires, "expires", "",
-				"The `DAY` on which the block has to be reviewed, for example 2026-12-31.")
+				"The `DAY` on which the block must be reviewed, for example 2026-12-31.")
 			c.Flags().StringVar(&b.Instead, "instead", "",
 				"The `VERSION` to use instead. It can be lower.")
 			_ = c.RegisterFlagCompletionFunc("instead",
@@ -250,8 +252,8 @@ does not compile. The block itself does not end.`,
 					if err != nil {
 						return nil, cobra.ShellCompDirectiveNoFileComp
 					}
-					good := func(_ ladder.Bundle, blocked bool) bool { return !blocked }
-					return ladderVersions(file.Ladder, good), cobra.ShellCompDirectiveNoFileComp
+					isUsable := func(_ ladder.Bundle, blocked bool) bool { return !blocked }
+					return selectVersions(file.Ladder, isUsable), cobra.ShellCompDirectiveNoFileComp
 				})
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
@@ -267,13 +269,13 @@ does not compile. The block itself does not end.`,
 	})
 }
 
-func (a *app) catalogUnblockCommand() *cobra.Command {
-	return a.ladderEditCommand(ladderEdit{
+func (a *app) newUnblockCommand() *cobra.Command {
+	return a.newLadderEditCommand(ladderEdit{
 		use: "unblock LADDER VERSION", short: "End the block of a version",
 		long:    "End the block of a version. It is offered again in its channels.",
 		example: "  bellwether catalog unblock ./ladders/echo-operator.yaml 1.1.0",
-		versions: func(l *ladder.Ladder) []string {
-			return ladderVersions(l, func(_ ladder.Bundle, blocked bool) bool { return blocked })
+		listVersions: func(l *ladder.Ladder) []string {
+			return selectVersions(l, func(_ ladder.Bundle, blocked bool) bool { return blocked })
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
 			return fmt.Sprintf("Unblocked %s %s.", l.Package, version), l.Unblock(version)
@@ -281,18 +283,18 @@ func (a *app) catalogUnblockCommand() *cobra.Command {
 	})
 }
 
-func (a *app) catalogRetireCommand() *cobra.Command {
+func (a *app) newRetireCommand() *cobra.Command {
 	reason := ""
-	return a.ladderEditCommand(ladderEdit{
+	return a.newLadderEditCommand(ladderEdit{
 		use: "retire LADDER VERSION", short: "Stop offering an old version",
 		long: `Stop offering an old version. Clusters that run it can still upgrade, so each of its
 channels must have a higher version that is not blocked. A retired version cannot be
 added again. For a bad version, use "bellwether catalog block".`,
 		example: "  bellwether catalog retire ./ladders/echo-operator.yaml 0.9.0 --reason 'out of support'",
-		versions: func(l *ladder.Ladder) []string {
-			return ladderVersions(l, func(ladder.Bundle, bool) bool { return true })
+		listVersions: func(l *ladder.Ladder) []string {
+			return selectVersions(l, func(ladder.Bundle, bool) bool { return true })
 		},
-		flags: func(c *cobra.Command) {
+		addFlags: func(c *cobra.Command) {
 			c.Flags().StringVar(&reason, "reason", "", "The reason, which is written to the ladder file.")
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
@@ -301,10 +303,10 @@ added again. For a bad version, use "bellwether catalog block".`,
 	})
 }
 
-func (a *app) catalogDeprecateCommand() *cobra.Command {
+func (a *app) newDeprecateCommand() *cobra.Command {
 	var d ladder.Deprecation
 	pkg := false
-	return a.ladderEditCommand(ladderEdit{
+	return a.newLadderEditCommand(ladderEdit{
 		use: "deprecate LADDER --message TEXT", short: "Deprecate a version, a channel or a package",
 		long: `Deprecate a version, a channel or the whole package. OLM shows the message on the
 clusters that use it. Upgrades skip a deprecated version if there is a newer one
@@ -312,15 +314,15 @@ that is not deprecated.`,
 		example: "  bellwether catalog deprecate ./ladders/echo-operator.yaml --version 1.0.0 --message 'out of " +
 			"support in May'\n" +
 			"  bellwether catalog deprecate ./ladders/echo-operator.yaml --channel fast --message 'use stable'",
-		flags: func(c *cobra.Command) {
+		addFlags: func(c *cobra.Command) {
 			c.Flags().StringVar(&d.Version, "version", "", "The `VERSION` to deprecate.")
 			c.Flags().StringVar(&d.Channel, "channel", "", "The `CHANNEL` to deprecate.")
 			c.Flags().BoolVar(&pkg, "package", false, "Deprecate the whole package.")
 			c.Flags().StringVar(&d.Message, "message", "",
 				"The message to the users: what to use instead, and until when.")
 			_ = c.RegisterFlagCompletionFunc("channel", completeRungs)
-			command.OneRequired(c, "version", "channel", "package")
-			command.Exclusive(c, "version", "channel", "package")
+			command.RequireOneFlag(c, "version", "channel", "package")
+			command.ExcludeFlags(c, "version", "channel", "package")
 		},
 		edit: func(l *ladder.Ladder, _ string) (string, error) {
 			if d.Message == "" {
@@ -345,16 +347,16 @@ reported, and the others are imported.
 In a ladder, each channel offers all versions of the next higher channel. If a
 catalog is different, the command imports what is possible and prints what changes.`
 
-// ladderInit are the flags of catalog init.
-type ladderInit struct {
+// initFlags are the flags of catalog init.
+type initFlags struct {
 	name, from string
 	all        bool
 	channels   []string
 	access     registry.Flags
 }
 
-func (a *app) catalogInitCommand() *cobra.Command {
-	var f ladderInit
+func (a *app) newInitCommand() *cobra.Command {
+	var f initFlags
 	c := &cobra.Command{
 		Use: "init DIR --package NAME", Short: "Create the ladder file of a package", Long: catalogInitLong,
 		Args: command.OneArg("the folder for the ladder file"), ValidArgsFunction: command.CompleteDir,
@@ -376,14 +378,14 @@ func (a *app) catalogInitCommand() *cobra.Command {
 			case f.name == "":
 				return exit.Hintf("set --package", "no package name for the ladder")
 			}
-			file, err := newLadder(args[0], f.name, f.channels)
+			file, err := ladder.NewCommented(folder.Path(args[0], f.name), f.name, f.channels)
 			if err == nil && f.from != "" {
 				err = a.importLadder(c.Context(), &f.access, file, f.from)
 			}
 			if err != nil {
-				return ladderError(err)
+				return addLadderHint(err)
 			}
-			return a.initLadder(args[0], file)
+			return a.saveNewLadder(args[0], file)
 		},
 	}
 	c.Flags().StringVar(&f.name, "package", "", "The `NAME` of the package.")
@@ -394,7 +396,8 @@ func (a *app) catalogInitCommand() *cobra.Command {
 	return c
 }
 
-// isWithin reports whether a folder, which need not exist, is a catalog's folder or below it.
+// isWithin reports whether dir, which need not exist, is the folder of a catalog or
+// below it. It is false if catalog is not a folder.
 func isWithin(dir, catalog string) bool {
 	if info, err := os.Stat(catalog); err != nil || !info.IsDir() {
 		return false
@@ -407,35 +410,12 @@ func isWithin(dir, catalog string) bool {
 	if err != nil {
 		return false
 	}
-	below, err := filepath.Rel(parent, child)
-	return err == nil && filepath.IsLocal(below)
+	relative, err := filepath.Rel(parent, child)
+	return err == nil && filepath.IsLocal(relative)
 }
 
-// ladderTemplate is what people find when they open a new ladder file.
-const ladderTemplate = `# The versions of PACKAGE, and how far each has come. Compile it with
-# "bellwether catalog compile"; all fields are in docs/reference/ladder.md.
-apiVersion: bellwether.dev/v1alpha1
-kind: CatalogLadder
-package: PACKAGE
-
-# The ladder, lowest first: a new version enters at the first channel, and
-# "bellwether catalog promote" takes it to the next one.
-channels: [CHANNELS]
-
-# "bellwether catalog add" fills this in: images by digest, or bundle folders
-# beside this file.
-bundles: []
-
-# Versions that nobody may be brought to: "bellwether catalog block".
-blocks: []
-`
-
-func newLadder(dir, name string, channels []string) (*ladder.File, error) {
-	text := strings.NewReplacer("PACKAGE", name, "CHANNELS", strings.Join(channels, ", ")).Replace(ladderTemplate)
-	return ladder.Parse(folder.Path(dir, name), []byte(text))
-}
-
-func (a *app) initLadder(dir string, file *ladder.File) error {
+// saveNewLadder writes a ladder file that must not exist yet.
+func (a *app) saveNewLadder(dir string, file *ladder.File) error {
 	if _, err := os.Stat(file.Name); err == nil {
 		return exit.Hintf("edit the file, or delete it first", "file %s already exists", file.Name)
 	}
@@ -443,7 +423,7 @@ func (a *app) initLadder(dir string, file *ladder.File) error {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	if err := folder.Save(file); err != nil {
-		return ladderError(err)
+		return addLadderHint(err)
 	}
 	a.Say("Wrote %s.\n", file.Name)
 	if len(file.Ladder.Bundles) == 0 {
@@ -452,7 +432,7 @@ func (a *app) initLadder(dir string, file *ladder.File) error {
 	return nil
 }
 
-// importLadder fills a ladder from a catalog, and says what is not as it was there.
+// importLadder fills a ladder from a catalog, and prints how the ladder differs from the catalog.
 func (a *app) importLadder(ctx context.Context, access *registry.Flags, file *ladder.File, from string) error {
 	progress := a.Progress("reading " + from)
 	defer progress.Stop()
@@ -463,7 +443,7 @@ func (a *app) importLadder(ctx context.Context, access *registry.Flags, file *la
 	p, err := catalogs.ReadPackageToImport(files, file.Ladder.Package)
 	progress.Stop()
 	if err != nil {
-		return fmt.Errorf("read %s: %w", from, registry.WithHint(err))
+		return fmt.Errorf("read %s: %w", from, registry.AddHint(err))
 	}
 	notes, err := compile.Import(file.Ladder, p)
 	if err != nil {
@@ -475,15 +455,16 @@ func (a *app) importLadder(ctx context.Context, access *registry.Flags, file *la
 	return nil
 }
 
-// importAll creates the ladder files of all packages of a catalog. The error says how many could not be imported.
-func (a *app) importAll(ctx context.Context, f *ladderInit, dir string) error {
+// importAll creates the ladder files of all packages of a catalog. It continues after a package that cannot be
+// imported, and then returns an error with their number.
+func (a *app) importAll(ctx context.Context, f *initFlags, dir string) error {
 	files, err := f.access.Open(ctx, f.from)
 	if err != nil {
 		return err
 	}
 	packages, invalid, err := catalogs.ReadGraphsToImport(files)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", f.from, registry.WithHint(err))
+		return fmt.Errorf("read %s: %w", f.from, registry.AddHint(err))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // ladders are there to be read
 		return fmt.Errorf("make folder: %w", err)
@@ -494,13 +475,13 @@ func (a *app) importAll(ctx context.Context, f *ladderInit, dir string) error {
 	}
 	written := 0
 	for _, p := range packages {
-		switch done, err := a.importPackage(dir, p); {
+		switch imported, err := a.importPackage(dir, p); {
 		case errors.Is(err, ladder.ErrInvalid):
 			failed++
 			a.Warn("%s: not imported: %s\n", p.Name, strings.ReplaceAll(err.Error(), "\n", "; "))
 		case err != nil:
 			return err
-		case done:
+		case imported:
 			written++
 		}
 	}
@@ -512,9 +493,9 @@ func (a *app) importAll(ctx context.Context, f *ladderInit, dir string) error {
 	return nil
 }
 
-// importPackage creates the ladder file of a package, unless there is one.
+// importPackage creates the ladder file of a package. It returns false if the file already exists.
 func (a *app) importPackage(dir string, p *catalogs.Package) (bool, error) {
-	file, err := newLadder(dir, p.Name, ladder.DefaultChannels())
+	file, err := ladder.NewCommented(folder.Path(dir, p.Name), p.Name, ladder.DefaultChannels())
 	if err != nil {
 		return false, err
 	}

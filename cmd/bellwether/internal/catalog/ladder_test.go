@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
@@ -28,7 +28,7 @@ func inLadders(t *testing.T) *clitest.Hub {
 	dir := t.TempDir()
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
 		path := filepath.Join(dir, "ladders", "bundles", version)
-		if err := compiletest.WriteBundle(path, "echo-operator", version, 0); err != nil {
+		if err := catalogtest.WriteBundleDir(path, "echo-operator", version, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -41,11 +41,11 @@ func inLadders(t *testing.T) *clitest.Hub {
 func withVersions(t *testing.T) *clitest.Hub {
 	t.Helper()
 	h := inLadders(t)
-	h.Must(t, "catalog", "init", "ladders", "--package", "echo-operator")
+	h.MustRun(t, "catalog", "init", "ladders", "--package", "echo-operator")
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
-		h.Must(t, "catalog", "add", "ladders", "ladders/bundles/"+version, "--no-lint")
+		h.MustRun(t, "catalog", "add", "ladders", "ladders/bundles/"+version, "--no-lint")
 	}
-	h.Must(t, "catalog", "promote", "ladders", "1.0.0", "--to", "stable")
+	h.MustRun(t, "catalog", "promote", "ladders", "1.0.0", "--to", "stable")
 	return h
 }
 
@@ -119,7 +119,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	}
 	for _, line := range []string{"promote ladders 1.1.0", "block ladders 1.1.0 --reason x", "retire ladders 1.1.0",
 		"deprecate ladders --package --message x"} {
-		r := h.Must(t, append([]string{"catalog"}, strings.Fields(line+" --dry-run")...)...)
+		r := h.MustRun(t, append([]string{"catalog"}, strings.Fields(line+" --dry-run")...)...)
 		if !strings.HasPrefix(r.Out, "Dry run: ladders/echo-operator.yaml would not be written.") {
 			t.Errorf("%s says\n%s", line, r.Out)
 		}
@@ -136,7 +136,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 func TestLadderCommandsInJSON(t *testing.T) {
 	h := withVersions(t)
 	var change catalog.LadderChange
-	r := h.Must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks", "-o", "json")
+	r := h.MustRun(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks", "-o", "json")
 	if err := json.Unmarshal([]byte(r.Out), &change); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestLadderCommandsInJSON(t *testing.T) {
 		t.Errorf("it printed %s", r.Out)
 	}
 	var report folder.Report
-	r = h.Must(t, "catalog", "compile", "ladders", "out", "-o", "json")
+	r = h.MustRun(t, "catalog", "compile", "ladders", "out", "-o", "json")
 	if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestCompileAsksTheHub(t *testing.T) {
 	withVersions(t)
 	h := clitest.NewHub(runs("a", "echo-operator", "0.5.0"), runs("b", "echo-operator", "7.0.0"),
 		runs("c", "other", "9.0.0"))
-	r := h.Must(t, "catalog", "compile", "ladders", "out", "--hub")
+	r := h.MustRun(t, "catalog", "compile", "ladders", "out", "--hub")
 	if !strings.Contains(r.Out, "from 7.0.0 (echo-operator.v7.0.0): it is higher than the head 1.0.0") ||
 		strings.Contains(r.Out, "0.5.0") || strings.Contains(r.Out, "9.0.0") {
 		t.Errorf("it says of what is installed\n%s", r.Out)
@@ -166,7 +166,7 @@ func TestCompileAsksTheHub(t *testing.T) {
 
 func TestCompileComparesWithWhatIsPublished(t *testing.T) {
 	h := withVersions(t)
-	h.Must(t, "catalog", "compile", "ladders", "published")
+	h.MustRun(t, "catalog", "compile", "ladders", "published")
 	text, err := os.ReadFile("ladders/echo-operator.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestCompileComparesWithWhatIsPublished(t *testing.T) {
 
 func TestAddLintsFirst(t *testing.T) {
 	h := inLadders(t)
-	h.Must(t, "catalog", "init", "ladders", "--package", "echo-operator")
+	h.MustRun(t, "catalog", "init", "ladders", "--package", "echo-operator")
 	if err := os.Remove("ladders/bundles/1.0.0/manifests/crd.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -219,11 +219,11 @@ func TestAddRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.prepare != "" {
-				if err := compiletest.WriteBundle(c.prepare, "other", "1.0.0", 0); err != nil {
+				if err := catalogtest.WriteBundleDir(c.prepare, "other", "1.0.0", 0); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := compiletest.WriteBundle("elsewhere", "echo-operator", "1.3.0", 0); err != nil {
+			if err := catalogtest.WriteBundleDir("elsewhere", "echo-operator", "1.3.0", 0); err != nil {
 				t.Fatal(err)
 			}
 			r := h.Run(t, append([]string{"catalog"}, strings.Fields(c.line)...)...)
@@ -236,18 +236,18 @@ func TestAddRefuses(t *testing.T) {
 
 func TestTheLaddersOfAFolderAreNotMixedUp(t *testing.T) {
 	h := withVersions(t)
-	h.Must(t, "catalog", "init", "ladders", "--package", "other")
+	h.MustRun(t, "catalog", "init", "ladders", "--package", "other")
 	r := h.Run(t, "catalog", "promote", "ladders", "1.1.0")
 	if r.Code != exit.Error || !strings.Contains(r.Err, "several ladder files in ladders") ||
 		!strings.Contains(r.Err, "echo-operator.yaml") {
 		t.Errorf("exit %d: %s", r.Code, r.Err)
 	}
-	h.Must(t, "catalog", "promote", "ladders/echo-operator.yaml", "1.1.0")
+	h.MustRun(t, "catalog", "promote", "ladders/echo-operator.yaml", "1.1.0")
 }
 
 func TestInitFromACatalog(t *testing.T) {
 	h := clitest.NewHub()
-	catalog := clitest.CatalogDir(t)
+	catalog := clitest.WriteCatalog(t)
 	t.Chdir(t.TempDir())
 	r := h.Run(t, "catalog", "init", "ladders", "--package", "echo-operator", "--from", catalog)
 	if r.Code != exit.Error || !strings.Contains(r.Err, "has no digest") {
@@ -272,7 +272,8 @@ func TestInitAll(t *testing.T) {
 	if err := os.Mkdir("catalog", 0o750); err != nil {
 		t.Fatal(err)
 	}
-	text := pkg("one", "1.0.0", compiletest.Image("1.0.0")) + pkg("two", "2.0.0-rc.1", compiletest.Image("2.0.0")) +
+	text := pkg("one", "1.0.0", catalogtest.HistoryImage("1.0.0")) +
+		pkg("two", "2.0.0-rc.1", catalogtest.HistoryImage("2.0.0")) +
 		pkg("tagged", "1.0.0", "registry.example.com/tagged:1.0.0") + `{"schema":"olm.package","name":"empty"}`
 	if err := os.WriteFile("catalog/catalog.json", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -311,7 +312,7 @@ func TestInitAll(t *testing.T) {
 
 func TestLadderCompletions(t *testing.T) {
 	h := withVersions(t)
-	h.Must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks")
+	h.MustRun(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks")
 	for line, want := range map[string]string{
 		"catalog promote ladders ":               "1.1.0\n",
 		"catalog unblock ladders ":               "1.2.0\n",

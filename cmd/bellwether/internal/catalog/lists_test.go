@@ -28,8 +28,8 @@ func TestLists(t *testing.T) {
 	}}
 	brief := term.Listing{Now: fixture.Noon}
 	for name, table := range map[string]*term.Table{
-		"catalogs": Catalogs(catalogs, brief),
+		"catalogs": BuildCatalogTable(catalogs, brief),
 	} {
-		t.Run(name, func(t *testing.T) { fixture.Golden(t, name, table.Render(term.Style{})) })
+		t.Run(name, func(t *testing.T) { fixture.AssertGolden(t, name, table.Render(term.Style{})) })
 	}
 }

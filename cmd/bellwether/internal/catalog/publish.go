@@ -26,14 +26,14 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const catalogPublishLong = `Publish a catalog and print its digest. DIR contains a compiled catalog, or ladder
 files, which are compiled first.
 
 Bundles, catalog, SBOM and signature are pushed by digest first. The tag is moved
-last, and only if nobody else has moved it in the meantime. If the command is
+last, and only if it was not moved by another user in the meantime. If the command is
 interrupted, the tag has not changed. Run the command again.
 
 A catalog is rejected if it would take something away from the users of the tag: if
@@ -52,12 +52,12 @@ type publishFlags struct {
 	expect string
 	force  string
 	mirror string
-	// repository is where bundle folders go.
+	// repository is where bundle folders are pushed to.
 	repository string
 	noCheck    bool
 }
 
-func (a *app) catalogPublishCommand() *cobra.Command {
+func (a *app) newPublishCommand() *cobra.Command {
 	var f publishFlags
 	c := &cobra.Command{
 		Use: "publish DIR REF", Short: "Publish a catalog with its SBOM and its signature",
@@ -95,6 +95,7 @@ func (a *app) catalogPublishCommand() *cobra.Command {
 	return c
 }
 
+// publish publishes the catalog in dir at the tag ref: it compiles ladder files and mirrors bundles first if needed.
 func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) error {
 	client := oci.NewClient(oci.Options{})
 	in := publish.Input{
@@ -102,13 +103,13 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 	}
 	if f.key != "" {
 		var err error
-		if in.Signer, err = a.signer(f.key); err != nil {
+		if in.Signer, err = a.readSigner(f.key); err != nil {
 			return err
 		}
 	}
 	progress := a.Progress("reading the catalog")
 	defer progress.Stop()
-	in.Report = func(p publish.Progress) { a.publishProgress(progress, p) }
+	in.Report = func(p publish.Progress) { a.printProgress(progress, p) }
 	temp, err := os.MkdirTemp("", "bellwether-catalog-")
 	if err != nil {
 		return fmt.Errorf("make folder: %w", err)
@@ -117,41 +118,43 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 	if folder.HasLadders(dir) {
 		in.Dir = filepath.Join(temp, "compiled")
 		if err := a.compileLadders(ctx, client, f, dir, &in, progress); err != nil {
-			return ladderError(err)
+			return addLadderHint(err)
 		}
 	}
 	if f.mirror != "" {
 		mirrored := filepath.Join(temp, "mirrored")
 		if in.Mirrored, err = mirrorCatalog(ctx, client, in.Dir, mirrored, f.mirror); err != nil {
-			return publishError(err)
+			return addPublishHint(err)
 		}
 		in.Dir = mirrored
 	}
 	result, err := publish.Publish(ctx, client, in)
 	progress.Stop()
 	if err != nil {
-		return publishError(err)
+		return addPublishHint(err)
 	}
-	return a.published(&f.out, result)
+	return a.printPublished(&f.out, result)
 }
 
-// compileLadders compiles against what the tag holds now, into the folder to publish.
+// compileLadders compiles the ladders in dir into in.Dir, with the catalog at the tag as the previous catalog; with
+// --force there is no previous catalog. It sets in.Expect and, with --bundle-repository, in.Bundles.
 func (a *app) compileLadders(ctx context.Context, client *oci.Client, f *publishFlags, dir string,
 	in *publish.Input, progress *command.Progress) error {
 	o := folder.Options{
-		Bundles: folder.Bundles{Images: client, Access: in.Access, CacheDir: a.bundleCache(),
+		Bundles: folder.Bundles{Images: client, Access: in.Access, CacheDir: a.findBundleCache(),
 			Repository: f.repository},
-		Now:       a.Now(),
+		Now: a.Now(),
+		// An empty slice, because nil would mean the content of the output folder.
 		Published: []*catalogs.Package{},
 		Progress:  func(done, total int) { progress.Count(done, total, "versions") },
 	}
-	held, err := client.Held(ctx, in.Ref, in.Access)
+	currentDigest, err := client.TagDigest(ctx, in.Ref, in.Access)
 	if err != nil {
 		return err
 	}
-	// What is compiled against one catalog must not replace another one.
-	in.Expect = cmp.Or(in.Expect, held, publish.Nothing)
-	if held != "" && in.Force == "" {
+	// The result is only valid as a successor of the catalog that it was compiled against.
+	in.Expect = cmp.Or(in.Expect, currentDigest, publish.Nothing)
+	if currentDigest != "" && in.Force == "" {
 		files, err := f.access.Open(ctx, in.Ref)
 		if err != nil {
 			return err
@@ -167,13 +170,13 @@ func (a *app) compileLadders(ctx context.Context, client *oci.Client, f *publish
 	progress.Doing("publishing")
 	progress.Print(func() { a.Warn("  compiled the ladders in %s\n", dir) })
 	if f.repository != "" {
-		in.Bundles, err = localBundles(dir, f.repository)
+		in.Bundles, err = listLocalBundles(dir, f.repository)
 	}
 	return err
 }
 
-// localBundles are the bundle folders of ladders by the images that the catalog names them by.
-func localBundles(dir, repository string) (map[string]string, error) {
+// listLocalBundles returns the bundle folders of the ladders by the images that the catalog refers to.
+func listLocalBundles(dir, repository string) (map[string]string, error) {
 	ladders, err := folder.LoadAll(dir)
 	if err != nil {
 		return nil, err
@@ -199,6 +202,8 @@ func localBundles(dir, repository string) (map[string]string, error) {
 	return out, nil
 }
 
+// mirrorCatalog writes the catalog in dir to out so that it refers to all bundles in repository. It returns the
+// original reference of each bundle by the new reference.
 func mirrorCatalog(ctx context.Context, client *oci.Client, dir, out, repository string) (map[string]string, error) {
 	source := oci.Source{Directory: dir}
 	digest, err := client.Resolve(ctx, source)
@@ -212,15 +217,16 @@ func mirrorCatalog(ctx context.Context, client *oci.Client, dir, out, repository
 	return publish.Mirror(files, out, repository)
 }
 
-// publishProgress tells of each step; of many bundles it tells now and then.
-func (a *app) publishProgress(line *command.Progress, p publish.Progress) {
-	const few = 20
+// printProgress prints each step. If there are more than maxLines bundles, it prints a line only after each
+// maxLines-th part of the bundles.
+func (a *app) printProgress(line *command.Progress, p publish.Progress) {
+	const maxLines = 20
 	line.Doing("publishing")
 	if p.Stage == publish.StageBundles {
 		line.Count(p.Done, p.Total, "bundles")
 	}
-	if p.Stage == publish.StageBundles && p.Total > few {
-		if p.Done*few/p.Total != (p.Done-1)*few/p.Total {
+	if p.Stage == publish.StageBundles && p.Total > maxLines {
+		if isNextPart := p.Done*maxLines/p.Total != (p.Done-1)*maxLines/p.Total; isNextPart {
 			line.Print(func() { a.Warn("  bundles: %d of %d\n", p.Done, p.Total) })
 		}
 		return
@@ -228,30 +234,31 @@ func (a *app) publishProgress(line *command.Progress, p publish.Progress) {
 	line.Print(func() { a.Warn("  %s\n", p.Text) })
 }
 
-func (a *app) published(out *command.Output, r publish.Result) error {
+// printPublished prints the result of a publication, with the digest on the standard output.
+func (a *app) printPublished(out *command.Output, r publish.Result) error {
 	if !out.Table() {
 		return out.Value(a.Streams.Out, r)
 	}
-	what := fmt.Sprintf("Published %s with %s as %s.", phrase.Count(r.Packages, "package"),
+	message := fmt.Sprintf("Published %s with %s as %s.", phrase.Count(r.Packages, "package"),
 		phrase.Count(r.Bundles, "bundle"),
 		r.Ref)
 	if !r.Changed {
-		what = fmt.Sprintf("%s already has this catalog.", r.Ref)
+		message = fmt.Sprintf("%s already has this catalog.", r.Ref)
 	}
 	if r.Unsigned {
-		what += " The catalog is not signed, but the previous one was: clusters that require a signature do not " +
+		message += " The catalog is not signed, but the previous one was: clusters that require a signature do not " +
 			"use it. Publish it again with --key."
 	}
 	for _, l := range r.Losses {
 		a.Warn("  forced: %s\n", l)
 	}
-	a.Warn("%s\n", what)
+	a.Warn("%s\n", message)
 	a.Say("%s\n", r.Digest)
 	return nil
 }
 
-// publishError adds what to do about a catalog that was not published.
-func publishError(err error) error {
+// addPublishHint adds to an error a hint how the catalog can be published.
+func addPublishHint(err error) error {
 	var losses *publish.LossError
 	switch {
 	case errors.As(err, &losses):
@@ -274,18 +281,18 @@ func publishError(err error) error {
 	case errors.Is(err, publish.ErrNoDigest):
 		return exit.Hint(err, "refer to bundles by digest: NAME@sha256:...")
 	default:
-		return registry.WithHint(err)
+		return registry.AddHint(err)
 	}
 }
 
-// signer reads a private key, and asks for its password where nobody gave it.
-func (a *app) signer(file string) (*sign.Signer, error) {
+// readSigner reads a private key. It prompts for the password if the environment does not have it.
+func (a *app) readSigner(file string) (*sign.Signer, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, exit.Hint(fmt.Errorf("read private key: %w", err),
 			"to create a key, run `bellwether catalog keygen`")
 	}
-	signer, err := sign.NewSigner(text, func() ([]byte, error) { return a.password("Password of " + file) })
+	signer, err := sign.NewSigner(text, func() ([]byte, error) { return a.readPassword("Password of " + file) })
 	switch {
 	case errors.Is(err, sign.ErrPassword):
 		return nil, exit.Hint(fmt.Errorf("%s: %w", file, err), "set COSIGN_PASSWORD")
@@ -296,14 +303,14 @@ func (a *app) signer(file string) (*sign.Signer, error) {
 	return signer, err
 }
 
-// PasswordVariable is the environment variable that holds the password of a
-// signing key, as for cosign.
+// PasswordVariable is the environment variable with the password of a signing key. cosign has the same variable.
 const PasswordVariable = "COSIGN_PASSWORD"
 
-// password is that of the environment, or what a person types; empty where there is neither.
-func (a *app) password(prompt string) ([]byte, error) {
-	if given := a.Getenv(PasswordVariable); given != "" {
-		return []byte(given), nil
+// readPassword returns the password in the environment, or else the password that
+// the user types; empty if there is no terminal.
+func (a *app) readPassword(prompt string) ([]byte, error) {
+	if password := a.Getenv(PasswordVariable); password != "" {
+		return []byte(password), nil
 	}
 	in, ok := a.Streams.In.(*os.File)
 	if !ok || !xterm.IsTerminal(int(in.Fd())) {
@@ -324,7 +331,7 @@ OperatorCatalog.
 
 The password is read from COSIGN_PASSWORD or from the terminal.`
 
-func (a *app) catalogKeygenCommand() *cobra.Command {
+func (a *app) newKeygenCommand() *cobra.Command {
 	var algorithm string
 	var unprotected bool
 	c := &cobra.Command{
@@ -333,7 +340,7 @@ func (a *app) catalogKeygenCommand() *cobra.Command {
 		Example:           "  bellwether catalog keygen release",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.keygen(strings.Join(args, ""), sign.Algorithm(algorithm), unprotected)
+			return a.generateKey(strings.Join(args, ""), sign.Algorithm(algorithm), unprotected)
 		},
 	}
 	c.Flags().StringVar(&algorithm, "algorithm", string(sign.ECDSA), "The algorithm of the key: ecdsa-p256 or ed25519.")
@@ -343,14 +350,16 @@ func (a *app) catalogKeygenCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) keygen(name string, algorithm sign.Algorithm, unprotected bool) error {
+// generateKey writes a new key pair to name.key and name.pub; an empty name means bellwether. Unless unprotected is
+// set, it reads a password for the private key. If the public key cannot be written, it removes the private key.
+func (a *app) generateKey(name string, algorithm sign.Algorithm, unprotected bool) error {
 	if name == "" {
 		name = "bellwether"
 	}
 	var password []byte
 	if !unprotected {
 		var err error
-		if password, err = a.newPassword(); err != nil {
+		if password, err = a.readNewPassword(); err != nil {
 			return err
 		}
 	}
@@ -358,10 +367,10 @@ func (a *app) keygen(name string, algorithm sign.Algorithm, unprotected bool) er
 	if err != nil {
 		return err
 	}
-	if err := writeNew(name+".key", pair.Private, 0o600); err != nil {
+	if err := writeNewFile(name+".key", pair.Private, 0o600); err != nil {
 		return err
 	}
-	if err := writeNew(name+".pub", pair.Public, 0o644); err != nil {
+	if err := writeNewFile(name+".pub", pair.Public, 0o644); err != nil {
 		return errors.Join(err, os.Remove(name+".key"))
 	}
 	a.Say("Wrote the private key to %s.key. Keep it secret.\nWrote the public key to %s.pub. Add it to "+
@@ -369,26 +378,27 @@ func (a *app) keygen(name string, algorithm sign.Algorithm, unprotected bool) er
 	return nil
 }
 
-func (a *app) newPassword() ([]byte, error) {
-	first, err := a.password("New password")
+// readNewPassword reads a password twice, and returns an error if it is empty or the inputs differ.
+func (a *app) readNewPassword() ([]byte, error) {
+	password, err := a.readPassword("New password")
 	if err != nil {
 		return nil, err
 	}
-	if len(first) == 0 {
+	if len(password) == 0 {
 		return nil, exit.Hintf("set COSIGN_PASSWORD or --no-password", "no password for the private key")
 	}
-	again, err := a.password("Repeat the password")
+	repeated, err := a.readPassword("Repeat the password")
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(first, again) {
+	if !bytes.Equal(password, repeated) {
 		return nil, exit.Hintf("try again", "the passwords are different")
 	}
-	return first, nil
+	return password, nil
 }
 
-// writeNew writes a file that must not exist yet: a key that is overwritten is lost.
-func writeNew(path string, content []byte, mode fs.FileMode) error {
+// writeNewFile writes a file that must not exist yet, because an overwritten key is lost.
+func writeNewFile(path string, content []byte, mode fs.FileMode) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
 		return exit.Hintf("use another name", "file %s already exists", path)
@@ -425,7 +435,7 @@ type verifyFlags struct {
 	deep    bool
 }
 
-func (a *app) catalogVerifyCommand() *cobra.Command {
+func (a *app) newVerifyCommand() *cobra.Command {
 	var f verifyFlags
 	c := &cobra.Command{
 		Use: "verify REF|DIR", Short: "Check the signature, the content and the upgrade graphs of a catalog",
@@ -436,11 +446,11 @@ func (a *app) catalogVerifyCommand() *cobra.Command {
 			if err := f.out.Check(); err != nil {
 				return err
 			}
-			report, err := a.verify(c.Context(), &f, args[0])
+			report, err := a.verifyCatalog(c.Context(), &f, args[0])
 			if err != nil {
-				return registry.WithHint(err)
+				return registry.AddHint(err)
 			}
-			return a.verified(&f.out, report)
+			return a.printVerification(&f.out, report)
 		},
 	}
 	f.access.Add(c)
@@ -450,11 +460,12 @@ func (a *app) catalogVerifyCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false,
 		"Do not check that the bundles exist in their registries.")
 	c.Flags().BoolVar(&f.deep, "deep", false, "Read every layer of every bundle and compare it with its digest.")
-	command.Exclusive(c, "deep", "no-bundle-check")
-	return a.ErrorsAre(ExitTrouble, c)
+	command.ExcludeFlags(c, "deep", "no-bundle-check")
+	return a.SetErrorCode(ExitTrouble, c)
 }
 
-func (a *app) verify(ctx context.Context, f *verifyFlags, text string) (publish.Report, error) {
+// verifyCatalog checks a published catalog. A failed check is part of the report, not an error.
+func (a *app) verifyCatalog(ctx context.Context, f *verifyFlags, text string) (publish.Report, error) {
 	source, err := f.access.Source(text)
 	if err != nil {
 		return publish.Report{}, err
@@ -474,15 +485,16 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, text string) (publish.
 	defer progress.Stop()
 	return publish.Verify(ctx, oci.NewClient(oci.Options{}),
 		publish.VerifyInput{Source: source, SkipBundleCheck: f.noCheck, Deep: f.deep,
-			Report: func(done, total int, what string) {
+			Report: func(done, total int, unit string) {
 				progress.Doing("checking")
-				progress.Count(done, total, what)
+				progress.Count(done, total, unit)
 			}})
 }
 
-func (a *app) verified(out *command.Output, r publish.Report) error {
+// printVerification prints the report, and returns an error with exit code 1 if a check failed.
+func (a *app) printVerification(out *command.Output, r publish.Report) error {
 	if out.Table() {
-		a.Say("%s", verifyText(r, a.Style()))
+		a.Say("%s", formatVerification(r, a.Style()))
 	} else if err := out.Value(a.Streams.Out, r); err != nil {
 		return err
 	}
@@ -492,17 +504,18 @@ func (a *app) verified(out *command.Output, r publish.Report) error {
 	return &exit.CodeError{Code: 1}
 }
 
-// listedDetails bounds how many details of one check are printed; -o json has all.
-const listedDetails = 10
+// maxDetails limits how many details of a check are printed; -o json has all.
+const maxDetails = 10
 
-func verifyText(r publish.Report, style term.Style) string {
+// formatVerification returns a line for each check, with its details.
+func formatVerification(r publish.Report, style term.Style) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s is %s\n", r.Ref, r.Digest)
 	for _, c := range r.Checks {
-		mark, tone := verdictMark(c.Verdict)
+		mark, tone := chooseMark(c.Verdict)
 		fmt.Fprintf(&out, "%s %-10s %s\n", style.Paint(tone, mark), c.Name, c.Text)
 		for i, d := range c.Details {
-			if i == listedDetails {
+			if i == maxDetails {
 				fmt.Fprintf(&out, "             %s\n",
 					style.Paint(term.Dim, fmt.Sprintf("and %d more; -o json has them all", len(c.Details)-i)))
 				break
@@ -513,7 +526,8 @@ func verifyText(r publish.Report, style term.Style) string {
 	return out.String()
 }
 
-func verdictMark(v publish.Verdict) (string, term.Tone) {
+// chooseMark returns the mark and the tone for the result of a check.
+func chooseMark(v publish.Verdict) (string, term.Tone) {
 	switch v {
 	case publish.Passed:
 		return "✓", term.Good

@@ -139,7 +139,7 @@ func TestCatalogPublishRefuses(t *testing.T) {
 // commandLine holds the arguments with which a test starts this binary as the program.
 const commandLine = "BELLWETHER_TEST_COMMAND_LINE"
 
-// TestMain is the program instead of its tests where a test needs a process of its own.
+// TestMain runs the program instead of the tests if a test starts this binary as a separate process.
 func TestMain(m *testing.M) {
 	text := os.Getenv(commandLine)
 	if text == "" {

@@ -12,11 +12,11 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// CatalogSummary is the table of a catalog's packages.
-func CatalogSummary(s catalogs.Summary) *term.Table {
+// BuildSummaryTable returns the table of a catalog's packages.
+func BuildSummaryTable(s catalogs.Summary) *term.Table {
 	t := &term.Table{Header: []string{"PACKAGE", "VERSIONS", "DEFAULT", "CHANNELS"}, Wrap: true}
 	for _, p := range s.Packages {
 		if p.Problem != "" {
@@ -34,9 +34,8 @@ func CatalogSummary(s catalogs.Summary) *term.Table {
 	return t
 }
 
-// CatalogPackage is the upgrade graph of a package, channel by channel, the
-// newest version first.
-func CatalogPackage(p *catalogs.Package, s term.Style) string {
+// RenderPackage returns the upgrade graph of a package as text: channel by channel, and the newest version first.
+func RenderPackage(p *catalogs.Package, s term.Style) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s  default channel %s\n", s.Paint(term.Strong, p.Name), p.DefaultChannel)
 	if p.Deprecation != "" {
@@ -48,20 +47,22 @@ func CatalogPackage(p *catalogs.Package, s term.Style) string {
 		if c.Deprecation != "" {
 			out.WriteString("  " + s.Paint(term.Warn, "deprecated: "+phrase.OneLine(c.Deprecation)))
 		}
-		out.WriteString("\n" + channelTable(p, c).Render(s))
+		out.WriteString("\n" + buildChannelTable(p, c).Render(s))
 	}
 	return out.String()
 }
 
-func channelTable(p *catalogs.Package, c *catalogs.Channel) *term.Table {
+// buildChannelTable returns the entries of a channel, the newest version first.
+func buildChannelTable(p *catalogs.Package, c *catalogs.Channel) *term.Table {
 	t := &term.Table{Header: []string{"VERSION", "BUNDLE", "CONTENT", "UPGRADES FROM"}, Wrap: true}
-	head, _ := c.Head() // a package that could be read has one
+	head, _ := c.Head() // no error: a package that could be read has a head in each channel
 	entries := slices.Clone(c.Entries)
 	slices.SortStableFunc(entries, func(a, b catalogs.Entry) int {
-		return cmp.Or(catalogs.CompareVersions(versionOf(p, b.Name), versionOf(p, a.Name)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(catalogs.CompareVersions(formatVersion(p, b.Name), formatVersion(p, a.Name)),
+			cmp.Compare(a.Name, b.Name))
 	})
 	for _, e := range entries {
-		version := term.Cell{Text: versionOf(p, e.Name)}
+		version := term.Cell{Text: formatVersion(p, e.Name)}
 		if e.Name == head {
 			version = term.Good.Cell(version.Text + " (head)")
 		}
@@ -74,15 +75,16 @@ func channelTable(p *catalogs.Package, c *catalogs.Channel) *term.Table {
 			if b.Deprecation != "" {
 				note = "; deprecated: " + phrase.OneLine(b.Deprecation)
 			}
-			note += supportNote(b)
+			note += describeSupport(b)
 		}
-		t.Add(version, term.Cell{Text: e.Name}, term.Cell{Text: content}, term.Cell{Text: edges(p, e) + note})
+		t.Add(version, term.Cell{Text: e.Name}, term.Cell{Text: content}, term.Cell{Text: describeEdges(p, e) + note})
 	}
 	return t
 }
 
-// supportNote says what the catalog says of a version's support.
-func supportNote(b *catalogs.Bundle) string {
+// describeSupport returns how long and on which versions of Kubernetes a version is
+// supported; empty if the bundle does not specify it.
+func describeSupport(b *catalogs.Bundle) string {
 	support, err := b.Support()
 	if err != nil {
 		return "; " + phrase.OneLine(err.Error())
@@ -91,30 +93,31 @@ func supportNote(b *catalogs.Bundle) string {
 	if support.EndOfSupport != "" {
 		note = "; supported until " + support.EndOfSupport
 	}
-	if on := support.Kubernetes.String(); on != "" {
-		note += "; supported on Kubernetes " + on
+	if kubernetes := support.Kubernetes.String(); kubernetes != "" {
+		note += "; supported on Kubernetes " + kubernetes
 	}
 	return note
 }
 
-func versionOf(p *catalogs.Package, bundle string) string {
+// formatVersion returns the version of a bundle, or the bundle's name if the package does not have it.
+func formatVersion(p *catalogs.Package, bundle string) string {
 	if b := p.Bundles[bundle]; b != nil {
 		return b.VersionString()
 	}
 	return bundle
 }
 
-// edges says what an entry can directly replace.
-func edges(p *catalogs.Package, e catalogs.Entry) string {
+// describeEdges lists the versions from which an entry is a direct upgrade.
+func describeEdges(p *catalogs.Package, e catalogs.Entry) string {
 	var parts []string
 	if e.Replaces != "" {
-		parts = append(parts, versionOf(p, e.Replaces))
+		parts = append(parts, formatVersion(p, e.Replaces))
 	}
 	for _, skipped := range e.Skips {
-		parts = append(parts, versionOf(p, skipped)+" (skipped)")
+		parts = append(parts, formatVersion(p, skipped)+" (skipped)")
 	}
 	if e.SkipRange != "" {
 		parts = append(parts, "any in "+e.SkipRange)
 	}
-	return term.OrDash(strings.Join(parts, ", "))
+	return term.DashIfEmpty(strings.Join(parts, ", "))
 }

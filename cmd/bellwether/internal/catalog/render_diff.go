@@ -11,9 +11,9 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-// CatalogDiff shows what changes between two catalogs, package by package. Versions of which only the path gets longer
-// or shorter are counted, unless every one is wanted.
-func CatalogDiff(d diff.Diff, s term.Style, every bool) string {
+// RenderDiff describes the changes between two catalogs, package by package. Unless showAll is true, versions whose
+// upgrade path only gets longer or shorter are counted and not listed.
+func RenderDiff(d diff.Diff, s term.Style, showAll bool) string {
 	var out strings.Builder
 	for i, p := range d.Packages {
 		if i > 0 {
@@ -23,12 +23,12 @@ func CatalogDiff(d diff.Diff, s term.Style, every bool) string {
 		for _, h := range p.Headlines() {
 			out.WriteString("  " + h + "\n")
 		}
-		lines, left := p.Lines(!every)
+		lines, omitted := p.Lines(!showAll)
 		if len(lines) > 0 {
-			out.WriteString("\n" + diffTable(lines).Render(s))
+			out.WriteString("\n" + buildDiffTable(lines).Render(s))
 		}
-		if left > 0 {
-			out.WriteString(diff.OmittedText(left) + "\n")
+		if omitted > 0 {
+			out.WriteString(diff.OmittedText(omitted) + "\n")
 		}
 	}
 	if n := d.Stuck(); n > 0 {
@@ -37,16 +37,17 @@ func CatalogDiff(d diff.Diff, s term.Style, every bool) string {
 	return out.String()
 }
 
-func diffTable(lines []diff.Line) *term.Table {
+// buildDiffTable returns the table of the upgrades of each version before and after the change.
+func buildDiffTable(lines []diff.Line) *term.Table {
 	t := &term.Table{Header: []string{"VERSION", "CLUSTERS", "CHANNEL", "BEFORE", "AFTER", "WHAT"}, Wrap: true}
 	for _, l := range lines {
-		what := term.Cell{Text: l.What}
+		effect := term.Cell{Text: l.Changes}
 		if l.Bad {
-			what.Tone = term.Bad
+			effect.Tone = term.Bad
 		}
 		t.Add(term.Cell{Text: l.Version}, term.Cell{Text: l.Clusters}, term.Cell{Text: l.Channel},
 			term.Cell{Text: l.Before},
-			term.Cell{Text: l.After}, what)
+			term.Cell{Text: l.After}, effect)
 	}
 	return t
 }

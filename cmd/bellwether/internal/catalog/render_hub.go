@@ -10,32 +10,24 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
-// defaultPoll is how often the hub looks at a tag or a directory where the
-// OperatorCatalog does not say.
+// defaultPoll is how often the hub reads a tag or a directory if the OperatorCatalog sets no interval.
 const defaultPoll = time.Minute
 
-// HubCatalog is the details of a catalog as the hub reads it: the versions that
-// clusters run, what is blocked, and how one gets back.
-func HubCatalog(c *v1alpha1.OperatorCatalog, now time.Time, s term.Style) string {
+// RenderHubCatalog returns the details of a catalog on the hub: the versions that clusters run,
+// the blocked versions, and the possible rollbacks.
+func RenderHubCatalog(c *v1alpha1.OperatorCatalog, now time.Time, s term.Style) string {
 	var out strings.Builder
 	facts := &term.Table{Wrap: true}
 	facts.Add(term.Cell{Text: "Catalog:"}, term.Strong.Cell(c.Name))
 	facts.Add(term.Cell{Text: "State:"}, term.Health(c.Status.Conditions))
-	facts.Add(term.PlainCells("Source:", sourceOf(c.Spec.Source)+", "+lookedAt(c.Spec))...)
-	facts.Add(term.PlainCells("In use:", inUseText(c, now))...)
-	facts.Add(term.PlainCells("Signature:", signatureText(c.Spec.Verification))...)
+	facts.Add(term.PlainCells("Source:", formatSource(c.Spec.Source)+", "+describePolling(c.Spec))...)
+	facts.Add(term.PlainCells("In use:", describeDigest(c, now))...)
+	facts.Add(term.PlainCells("Signature:", describeVerification(c.Spec.Verification))...)
 	facts.Add(term.PlainCells("Packages:", term.Count(c.Status.PackageCount))...)
 	out.WriteString(facts.Render(s))
 	term.WriteConditions(&out, c.Status.Conditions, now, s)
@@ -44,18 +36,20 @@ func HubCatalog(c *v1alpha1.OperatorCatalog, now time.Time, s term.Style) string
 	return out.String()
 }
 
-func lookedAt(spec v1alpha1.OperatorCatalogSpec) string {
+// describePolling returns how often the hub reads the catalog's source.
+func describePolling(spec v1alpha1.OperatorCatalogSpec) string {
 	if strings.Contains(spec.Source.Image, "@sha256:") {
 		return "pinned by digest"
 	}
-	every := defaultPoll
+	interval := defaultPoll
 	if spec.PollInterval != nil {
-		every = spec.PollInterval.Duration
+		interval = spec.PollInterval.Duration
 	}
-	return "read every " + term.Span(every)
+	return "read every " + term.Span(interval)
 }
 
-func inUseText(c *v1alpha1.OperatorCatalog, now time.Time) string {
+// describeDigest returns the digest in use, its age, and its source if that is not the source in the spec.
+func describeDigest(c *v1alpha1.OperatorCatalog, now time.Time) string {
 	if c.Status.Digest == "" {
 		return "none yet"
 	}
@@ -63,13 +57,14 @@ func inUseText(c *v1alpha1.OperatorCatalog, now time.Time) string {
 	if c.Status.LastReadTime != nil {
 		text += ", unchanged for " + term.Age(now, *c.Status.LastReadTime)
 	}
-	if from := c.Status.Source; from != nil && *from != c.Spec.Source {
-		text += " from " + sourceOf(*from)
+	if source := c.Status.Source; source != nil && *source != c.Spec.Source {
+		text += " from " + formatSource(*source)
 	}
 	return text
 }
 
-func signatureText(v *v1alpha1.CatalogVerification) string {
+// describeVerification returns which signature a catalog needs.
+func describeVerification(v *v1alpha1.CatalogVerification) string {
 	switch {
 	case v == nil:
 		return "not required"
@@ -80,13 +75,14 @@ func signatureText(v *v1alpha1.CatalogVerification) string {
 	}
 }
 
+// writeBlocked writes a table of the blocked versions, unless there are none.
 func writeBlocked(out *strings.Builder, list []v1alpha1.BlockedVersion, s term.Style) {
 	if len(list) == 0 {
 		return
 	}
 	t := &term.Table{Header: []string{"BLOCKED", "VERSION", "CLUSTERS", "BY", "UNTIL", "REASON"}, Wrap: true}
 	for _, b := range list {
-		running, until := term.Cell{Text: term.Count(b.Clusters)}, term.Cell{Text: term.OrDash(b.Expires)}
+		running, until := term.Cell{Text: term.Count(b.Clusters)}, term.Cell{Text: term.DashIfEmpty(b.Expires)}
 		if b.Clusters > 0 {
 			running.Tone = term.Warn
 		}
@@ -95,14 +91,14 @@ func writeBlocked(out *strings.Builder, list []v1alpha1.BlockedVersion, s term.S
 		}
 		t.Add(term.Cell{Text: b.Package}, term.Cell{Text: b.Version}, running,
 			term.Cell{Text: strings.ToLower(string(b.Origin))},
-			until, term.Cell{Text: withProposal(b)})
+			until, term.Cell{Text: describeBlock(b)})
 	}
 	out.WriteByte('\n')
 	out.WriteString(t.Render(s))
 }
 
-// withProposal is why a version is blocked, and what is proposed for the clusters that run it.
-func withProposal(b v1alpha1.BlockedVersion) string {
+// describeBlock returns why a version is blocked, and the proposal for the clusters that run it.
+func describeBlock(b v1alpha1.BlockedVersion) string {
 	text := phrase.OneLine(b.Reason)
 	if b.Proposal != "" {
 		text = strings.TrimSuffix(text, ".") + "; proposal: " + phrase.OneLine(b.Proposal)
@@ -110,6 +106,7 @@ func withProposal(b v1alpha1.BlockedVersion) string {
 	return text
 }
 
+// writeVersions writes the table of the versions of all packages.
 func writeVersions(out *strings.Builder, packages []v1alpha1.CatalogPackage, now time.Time, s term.Style) {
 	t := &term.Table{Header: []string{"PACKAGE", "VERSION", "CLUSTERS", "STATE"}, Wrap: true}
 	for _, p := range packages {
@@ -117,7 +114,7 @@ func writeVersions(out *strings.Builder, packages []v1alpha1.CatalogPackage, now
 		for _, v := range p.Versions {
 			t.Add(term.Cell{Text: name}, term.Cell{Text: cmp.Or(v.Version, v.Bundle)},
 				term.Cell{Text: term.Count(v.Clusters)},
-				versionState(p, v, now))
+				formatVersionState(p, v, now))
 			name = ""
 		}
 		if p.OmittedVersions > 0 {
@@ -133,8 +130,8 @@ func writeVersions(out *strings.Builder, packages []v1alpha1.CatalogPackage, now
 	out.WriteString(t.Render(s))
 }
 
-// headOf names the channels that a version is the head of.
-func headOf(p v1alpha1.CatalogPackage, version string) string {
+// listHeads names the channels whose head is the version.
+func listHeads(p v1alpha1.CatalogPackage, version string) string {
 	var heads []string
 	for _, c := range p.Channels {
 		if c.Head == version {
@@ -144,12 +141,12 @@ func headOf(p v1alpha1.CatalogPackage, version string) string {
 	return strings.Join(heads, ", ")
 }
 
-// versionState is what a person should know of a version: whether it may be used, the channels that it is the head of,
-// and the versions to which one gets back from it.
-func versionState(p v1alpha1.CatalogPackage, v v1alpha1.CatalogVersion, now time.Time) term.Cell {
-	use := useOf(v, now)
+// formatVersionState returns the important facts about a version: whether it can be used, the channels whose head it
+// is, and the versions to which a cluster can roll back from it.
+func formatVersionState(p v1alpha1.CatalogPackage, v v1alpha1.CatalogVersion, now time.Time) term.Cell {
+	use := formatUse(v, now)
 	var parts []string
-	for _, text := range []string{use.Text, headOf(p, v.Version), waysBack(v.Rollbacks)} {
+	for _, text := range []string{use.Text, listHeads(p, v.Version), describeRollbacks(v.Rollbacks)} {
 		if text != "" {
 			parts = append(parts, text)
 		}
@@ -157,7 +154,8 @@ func versionState(p v1alpha1.CatalogPackage, v v1alpha1.CatalogVersion, now time
 	return use.Tone.Cell(strings.Join(parts, "; "))
 }
 
-func useOf(v v1alpha1.CatalogVersion, now time.Time) term.Cell {
+// formatUse returns whether a version can be used, and how long it is supported; empty if there is no restriction.
+func formatUse(v v1alpha1.CatalogVersion, now time.Time) term.Cell {
 	switch {
 	case v.Blocked != "":
 		return term.Bad.Cell("blocked: " + phrase.OneLine(v.Blocked))
@@ -165,7 +163,7 @@ func useOf(v v1alpha1.CatalogVersion, now time.Time) term.Cell {
 		return term.Warn.Cell("not in the catalog")
 	case v.Deprecated != "":
 		return term.Warn.Cell("deprecated: " + phrase.OneLine(v.Deprecated))
-	case registryv1.SupportEnded(v.EndOfSupport, now):
+	case bundles.IsSupportEnded(v.EndOfSupport, now):
 		return term.Warn.Cell("not supported since " + v.EndOfSupport)
 	case v.EndOfSupport != "":
 		return term.Dim.Cell("supported until " + v.EndOfSupport)
@@ -174,10 +172,11 @@ func useOf(v v1alpha1.CatalogVersion, now time.Time) term.Cell {
 	}
 }
 
-func waysBack(ways []v1alpha1.CatalogRollback) string {
+// describeRollbacks returns the versions to which a cluster can roll back, with the class of each rollback.
+func describeRollbacks(rollbacks []v1alpha1.CatalogRollback) string {
 	var out []string
-	for _, w := range ways {
-		out = append(out, fmt.Sprintf("%s (%s)", w.From, w.Class))
+	for _, r := range rollbacks {
+		out = append(out, fmt.Sprintf("%s (%s)", r.From, r.Class))
 	}
 	if len(out) == 0 {
 		return ""
@@ -185,8 +184,8 @@ func waysBack(ways []v1alpha1.CatalogRollback) string {
 	return "rollback to " + strings.Join(out, ", ")
 }
 
-// blockedText sums up the blocks of a catalog for a list.
-func blockedText(list []v1alpha1.BlockedVersion) term.Cell {
+// formatBlockCount returns the number of blocked versions, and how many clusters run them.
+func formatBlockCount(list []v1alpha1.BlockedVersion) term.Cell {
 	var clusters int32
 	for _, b := range list {
 		clusters += b.Clusters
@@ -201,22 +200,22 @@ func blockedText(list []v1alpha1.BlockedVersion) term.Cell {
 	}
 }
 
-// Catalogs is the table of catalogs.
-func Catalogs(list []v1alpha1.OperatorCatalog, l term.Listing) *term.Table {
+// BuildCatalogTable returns the table of catalog list.
+func BuildCatalogTable(list []v1alpha1.OperatorCatalog, l term.Listing) *term.Table {
 	t := &term.Table{Header: []string{"NAME", "STATE", "PACKAGES", "BLOCKED", "CHANGED", "SOURCE"}}
 	if l.Wide {
 		t.Header = append(t.Header, "DIGEST", "MESSAGE")
 	}
 	for i := range list {
 		c := &list[i]
-		changed := "-" // a digest that is read again leaves the time as it is
+		changed := "-" // LastReadTime does not change if the hub reads the same digest again
 		if c.Status.LastReadTime != nil {
 			changed = term.Age(l.Now, *c.Status.LastReadTime) + " ago"
 		}
 		row := []term.Cell{{Text: c.Name}, term.Health(c.Status.Conditions), {Text: term.Count(c.Status.PackageCount)},
-			blockedText(c.Status.BlockedVersions), {Text: changed}, {Text: sourceOf(c.Spec.Source)}}
+			formatBlockCount(c.Status.BlockedVersions), {Text: changed}, {Text: formatSource(c.Spec.Source)}}
 		if l.Wide {
-			row = append(row, term.Cell{Text: term.OrDash(phrase.ShortDigest(c.Status.Digest))},
+			row = append(row, term.Cell{Text: term.DashIfEmpty(phrase.ShortDigest(c.Status.Digest))},
 				term.Cell{Text: term.Headline(c.Status.Conditions)})
 		}
 		t.Add(l.Row(c.Namespace, row)...)
@@ -224,4 +223,4 @@ func Catalogs(list []v1alpha1.OperatorCatalog, l term.Listing) *term.Table {
 	return l.Table(t)
 }
 
-func sourceOf(s v1alpha1.CatalogSource) string { return cmp.Or(s.Image, s.Directory) }
+func formatSource(s v1alpha1.CatalogSource) string { return cmp.Or(s.Image, s.Directory) }

@@ -16,8 +16,8 @@ import (
 )
 
 func TestCatalog(t *testing.T) {
-	fixture.Golden(t, "catalog-package", CatalogPackage(fixture.EchoPackage(), term.Style{}))
-	fixture.Golden(t, "catalog-summary", CatalogSummary(catalogs.Summary{Packages: []catalogs.PackageSummary{
+	fixture.AssertGolden(t, "catalog-package", RenderPackage(fixture.EchoPackage(), term.Style{}))
+	fixture.AssertGolden(t, "catalog-summary", BuildSummaryTable(catalogs.Summary{Packages: []catalogs.PackageSummary{
 		fixture.EchoPackage().Summary(), {Name: "broken", Problem: "invalid package: channel \"stable\" has 2 heads"},
 	}}).Render(term.Style{}))
 }
@@ -25,7 +25,7 @@ func TestCatalog(t *testing.T) {
 func TestHubCatalog(t *testing.T) {
 	c := &v1alpha1.OperatorCatalog{}
 	c.Name, c.Spec.Source.Image = "main", "registry.example.com/catalogs/main:latest"
-	fixture.Golden(t, "hubcatalog-new", HubCatalog(c, fixture.Noon, term.Style{}))
+	fixture.AssertGolden(t, "hubcatalog-new", RenderHubCatalog(c, fixture.Noon, term.Style{}))
 
 	c.Spec.Verification = &v1alpha1.CatalogVerification{PublicKeys: []string{"one", "two"}}
 	c.Status = v1alpha1.OperatorCatalogStatus{
@@ -61,5 +61,5 @@ func TestHubCatalog(t *testing.T) {
 			},
 		}},
 	}
-	fixture.Golden(t, "hubcatalog", HubCatalog(c, fixture.Noon, term.Style{Width: 140}))
+	fixture.AssertGolden(t, "hubcatalog", RenderHubCatalog(c, fixture.Noon, term.Style{Width: 140}))
 }

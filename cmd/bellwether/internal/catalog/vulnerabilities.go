@@ -20,16 +20,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/catalogs/vulnerabilities"
-	"github.com/bellwether-dev/bellwether/catalogs/vulnerabilities/inventory"
-	"github.com/bellwether-dev/bellwether/catalogs/vulnerabilities/osv"
+	"github.com/bellwether-dev/bellwether/catalogs/scan"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const catalogVulnerabilitiesLong = `Show which versions of a catalog have known vulnerabilities. What is in their images
@@ -52,17 +49,17 @@ Exit codes:
   1  at least one has, or something is unknown and --fail-on-unknown is set
   2  the input cannot be read`
 
-// Limits of what is read.
+// Limits of the input.
 const (
-	// maxSBOM bounds an SBOM in a file.
-	maxSBOM = 128 << 20
-	// sbomFetches bounds how many images are looked up at the same time.
-	sbomFetches = 8
-	// VulnerabilitiesFound is the exit status where there are vulnerabilities that count.
+	// maxSBOMBytes limits the size of an SBOM in a file.
+	maxSBOMBytes = 128 << 20
+	// maxSBOMFetches limits how many images are looked up at the same time.
+	maxSBOMFetches = 8
+	// VulnerabilitiesFound is the exit code if a vulnerability has the severity of --fail-on or a higher severity.
 	VulnerabilitiesFound = 1
 )
 
-// failNever is a value of --fail-on.
+// failNever is a value of --fail-on: no vulnerability makes the command fail.
 const failNever = "never"
 
 type vulnerabilityOptions struct {
@@ -76,19 +73,19 @@ type vulnerabilityOptions struct {
 	out           command.Output
 }
 
-func (a *app) catalogVulnerabilitiesCommand() *cobra.Command {
+func (a *app) newVulnerabilitiesCommand() *cobra.Command {
 	var o vulnerabilityOptions
 	c := &cobra.Command{
 		Use: "vulnerabilities REF|DIR [PACKAGE]", Short: "Show which versions have known vulnerabilities",
 		Long: catalogVulnerabilitiesLong,
 		Example: "  bellwether catalog vulnerabilities registry.example.com/catalogs/main:latest --osv ./osv --hub\n" +
 			"  bellwether catalog vulnerabilities ./catalog echo-operator --osv ./osv --sbom ./sboms",
-		Args:              oneOrTwo,
+		Args:              checkCatalogArguments,
 		ValidArgsFunction: completePackage(&o.access),
 		RunE: func(c *cobra.Command, args []string) error {
-			report, err := a.vulnerabilities(c.Context(), o, args)
+			report, err := a.buildVulnerabilityReport(c.Context(), o, args)
 			if err != nil {
-				return registry.WithHint(err)
+				return registry.AddHint(err)
 			}
 			return a.showVulnerabilities(o, report)
 		},
@@ -98,24 +95,25 @@ func (a *app) catalogVulnerabilitiesCommand() *cobra.Command {
 	f.StringArrayVar(&o.sboms, "sbom", nil, "An SBOM: a `FILE`, a folder, or IMAGE=FILE. Can be repeated.")
 	f.BoolVar(&o.hub, "hub", false, "Show which clusters of the fleet run each version.")
 	f.BoolVar(&o.offline, "no-referrers", false, "Do not look for SBOMs in registries.")
-	f.StringVar(&o.failOn, "fail-on", string(osv.High),
-		"The lowest severity that makes the command fail: critical, high, medium, low, or never. One that nobody has "+
-			"rated counts as high.")
+	f.StringVar(&o.failOn, "fail-on", string(scan.High),
+		"The lowest severity that makes the command fail: critical, high, medium, low, or never. A vulnerability "+
+			"without a rating counts as high.")
 	f.BoolVar(&o.failOnUnknown, "fail-on-unknown", false,
 		"Fail also if an image has no SBOM, or a package cannot be compared.")
 	_ = c.MarkFlagDirname("osv")
 	_ = c.RegisterFlagCompletionFunc("fail-on",
-		cobra.FixedCompletions(failLevels(), cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions(listFailLevels(), cobra.ShellCompDirectiveNoFileComp))
 	o.access.Add(c)
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
-	return a.ErrorsAre(ExitTrouble, c)
+	return a.SetErrorCode(ExitTrouble, c)
 }
 
-func failLevels() []string {
-	return []string{string(osv.Critical), string(osv.High), string(osv.Medium), string(osv.Low), failNever}
+func listFailLevels() []string {
+	return []string{string(scan.Critical), string(scan.High), string(scan.Medium), string(scan.Low), failNever}
 }
 
-func (o vulnerabilityOptions) check() error {
+// checkFlags returns an error if the values of flags are invalid.
+func (o vulnerabilityOptions) checkFlags() error {
 	if err := o.out.Check(); err != nil {
 		return err
 	}
@@ -126,38 +124,42 @@ func (o vulnerabilityOptions) check() error {
 	if err := registry.CheckFolder(o.osv); err != nil {
 		return fmt.Errorf("read the vulnerability database of --osv: %w", err)
 	}
-	if !slices.Contains(failLevels(), o.failOn) {
-		return exit.Hintf("use "+strings.Join(failLevels(), ", "), "invalid value %q of --fail-on", o.failOn)
+	if !slices.Contains(listFailLevels(), o.failOn) {
+		return exit.Hintf("use "+strings.Join(listFailLevels(), ", "), "invalid value %q of --fail-on", o.failOn)
 	}
 	return nil
 }
 
-func (a *app) vulnerabilities(ctx context.Context, o vulnerabilityOptions, args []string) (vulnerabilities.Report,
+// buildVulnerabilityReport reads the catalog, the SBOMs, the database and, with --hub, the installed bundles, and
+// compares them. It warns about SBOMs and records that are not used.
+func (a *app) buildVulnerabilityReport(ctx context.Context, o vulnerabilityOptions, args []string) (scan.Report,
 	error) {
-	var none vulnerabilities.Report
-	if err := o.check(); err != nil {
+	var none scan.Report
+	if err := o.checkFlags(); err != nil {
 		return none, err
 	}
-	packages, err := o.packages(ctx, args)
+	packages, err := o.readPackages(ctx, args)
 	if err != nil {
 		return none, err
 	}
-	files, err := readSBOMs(o.sboms)
+	documents, err := readSBOMs(o.sboms)
 	if err != nil {
 		return none, err
 	}
-	in := vulnerabilities.Input{Packages: packages}
-	if in.Contents, err = o.contents(ctx, packages, files); err != nil {
-		return none, err
-	}
-	for _, f := range files {
-		if !f.used {
-			about := append(slices.Clone(f.inventory.Digests), f.inventory.Names...)
-			a.Warn("Warning: SBOM %s is about no image of the catalog. It is about %s.\n", f.file,
-				cmp.Or(phrase.First(about, 3), "nothing"))
+	images := scan.ListImages(packages)
+	contents, unused := scan.AssignDocuments(images, documents)
+	if !o.offline {
+		if err := o.addAttachedSBOMs(ctx, images, contents); err != nil {
+			return none, err
 		}
 	}
-	if in.Database, err = osv.Read(os.DirFS(o.osv), vulnerabilities.Targets(in.Contents)); err != nil {
+	for _, d := range unused {
+		subjects := append(slices.Clone(d.Inventory.Digests), d.Inventory.Names...)
+		a.Warn("Warning: SBOM %s is about no image of the catalog. It is about %s.\n", d.File,
+			cmp.Or(phrase.First(subjects, 3), "nothing"))
+	}
+	in := scan.Input{Packages: packages, Contents: contents}
+	if in.Database, err = scan.ReadDatabase(os.DirFS(o.osv), scan.Targets(in.Contents)); err != nil {
 		return none, exit.Hintf("give the folder with the archives of osv.dev, or with records as JSON files",
 			"--osv %s: %w", o.osv, err)
 	}
@@ -165,19 +167,21 @@ func (a *app) vulnerabilities(ctx context.Context, o vulnerabilityOptions, args 
 		a.Warn("Warning: not read: %s\n", phrase.OneLine(text))
 	}
 	if o.hub {
-		if in.Installed, err = a.installedBundles(ctx, packages); err != nil {
+		if in.Installed, err = a.listInstalled(ctx); err != nil {
 			return none, err
 		}
 	}
-	return vulnerabilities.Compare(in), nil
+	return scan.Compare(in), nil
 }
 
-func (o vulnerabilityOptions) packages(ctx context.Context, args []string) ([]*catalogs.Package, error) {
+// readPackages returns the packages of the catalog args[0], or only the package args[1] if it is given.
+func (o vulnerabilityOptions) readPackages(ctx context.Context, args []string) ([]*catalogs.Package, error) {
 	files, err := o.access.Open(ctx, args[0])
 	if err != nil {
 		return nil, err
 	}
-	packages, err := catalogs.ReadWithImages(files, func(string, *catalogs.Bundle) error { return nil })
+	acceptBundle := func(string, *catalogs.Bundle) error { return nil }
+	packages, err := catalogs.ReadWithImages(files, acceptBundle)
 	if err != nil || len(args) == 1 {
 		return packages, err
 	}
@@ -188,30 +192,14 @@ func (o vulnerabilityOptions) packages(ctx context.Context, args []string) ([]*c
 	return packages[i : i+1], nil
 }
 
-// sbomFile is an SBOM that the user named.
-type sbomFile struct {
-	file string
-	// image is the one that the user says it is about; empty where the SBOM says it.
-	image     string
-	inventory inventory.Inventory
-	used      bool
-}
-
-func (f *sbomFile) concerns(image string) bool {
-	if f.image != "" {
-		return f.image == image
-	}
-	return f.inventory.Concerns(image)
-}
-
-// readSBOMs reads files and folders. In a folder, files that are no SBOM are left out.
-func readSBOMs(places []string) ([]*sbomFile, error) {
-	var out []*sbomFile
-	for _, place := range places {
-		image, file, named := strings.Cut(place, "=")
-		if !named {
-			image, file = "", place
-		} else if err := checkPair(place, image, file); err != nil {
+// readSBOMs reads the files and folders of --sbom. It skips files in a folder that are not SBOMs.
+func readSBOMs(arguments []string) ([]scan.Document, error) {
+	var out []scan.Document
+	for _, argument := range arguments {
+		image, file, hasImage := strings.Cut(argument, "=")
+		if !hasImage {
+			image, file = "", argument
+		} else if err := checkImageFile(argument, image, file); err != nil {
 			return nil, err
 		}
 		info, err := os.Stat(file)
@@ -219,15 +207,15 @@ func readSBOMs(places []string) ([]*sbomFile, error) {
 			return nil, fmt.Errorf("read SBOM: %w", err)
 		}
 		if !info.IsDir() {
-			one, err := readSBOM(file)
+			sbom, err := readSBOM(file)
 			if err != nil {
 				return nil, err
 			}
-			one.image = image
-			out = append(out, one)
+			sbom.Image = image
+			out = append(out, sbom)
 			continue
 		}
-		if named {
+		if hasImage {
 			return nil, exit.Hintf("use IMAGE=FILE", "%s is a folder", file)
 		}
 		found, err := readSBOMFolder(file)
@@ -239,25 +227,27 @@ func readSBOMs(places []string) ([]*sbomFile, error) {
 	return out, nil
 }
 
-// checkPair objects to an IMAGE=FILE that could never be about an image of a catalog.
-func checkPair(place, image, file string) error {
+// checkImageFile returns an error if the pair IMAGE=FILE is incomplete, or if IMAGE is not a valid reference.
+func checkImageFile(argument, image, file string) error {
 	if _, err := name.ParseReference(image); err != nil || file == "" {
-		return exit.Hintf("use IMAGE=FILE, with the image as the catalog names it", "invalid value %q of --sbom", place)
+		return exit.Hintf("use IMAGE=FILE, with the image as the catalog names it", "invalid value %q of --sbom",
+			argument)
 	}
 	return nil
 }
 
-func readSBOMFolder(dir string) ([]*sbomFile, error) {
-	var out []*sbomFile
+// readSBOMFolder reads the SBOMs among the JSON files in a folder. It returns an error if there are none.
+func readSBOMFolder(dir string) ([]scan.Document, error) {
+	var out []scan.Document
 	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || filepath.Ext(file) != ".json" {
 			return err
 		}
-		one, err := readSBOM(file)
-		if errors.Is(err, inventory.ErrNotSBOM) {
+		sbom, err := readSBOM(file)
+		if errors.Is(err, scan.ErrNotSBOM) {
 			return nil
 		}
-		out = append(out, one)
+		out = append(out, sbom)
 		return err
 	})
 	if err != nil {
@@ -269,126 +259,75 @@ func readSBOMFolder(dir string) ([]*sbomFile, error) {
 	return out, nil
 }
 
-func readSBOM(file string) (*sbomFile, error) {
+// readSBOM reads the SBOM in a file of at most maxSBOMBytes.
+func readSBOM(file string) (scan.Document, error) {
+	var none scan.Document
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("read SBOM: %w", err)
+		return none, fmt.Errorf("read SBOM: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxSBOM+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxSBOMBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read SBOM: %w", err)
+		return none, fmt.Errorf("read SBOM: %w", err)
 	}
-	if len(text) > maxSBOM {
-		return nil, fmt.Errorf("read SBOM %s: more than %d MiB", file, maxSBOM>>20)
+	if len(text) > maxSBOMBytes {
+		return none, fmt.Errorf("read SBOM %s: more than %d MiB", file, maxSBOMBytes>>20)
 	}
-	read, err := inventory.Read(text)
+	inventory, err := scan.ReadInventory(text)
 	if err != nil {
-		return nil, fmt.Errorf("read SBOM %s: %w", file, err)
+		return none, fmt.Errorf("read SBOM %s: %w", file, err)
 	}
-	return &sbomFile{file: file, inventory: read}, nil
+	return scan.Document{File: file, Inventory: inventory}, nil
 }
 
-// contents finds out what is in the images: by the files where there are any, otherwise by what is attached.
-func (o vulnerabilityOptions) contents(ctx context.Context, packages []*catalogs.Package,
-	files []*sbomFile) (map[string]vulnerabilities.Contents, error) {
-	out := map[string]vulnerabilities.Contents{}
+// addAttachedSBOMs adds to contents what registries have for the images that it does not contain.
+func (o vulnerabilityOptions) addAttachedSBOMs(ctx context.Context, images []string,
+	contents map[string]scan.Contents) error {
+	missing := slices.DeleteFunc(slices.Clone(images), func(image string) bool {
+		_, isKnown := contents[image]
+		return isKnown
+	})
 	var mu sync.Mutex
 	var fetches errgroup.Group
-	fetches.SetLimit(sbomFetches)
+	fetches.SetLimit(maxSBOMFetches)
 	client := oci.NewClient(oci.Options{})
-	for _, image := range imagesOf(packages) {
-		contents := vulnerabilities.Contents{}
-		for _, f := range files {
-			if f.concerns(image) {
-				f.used = true
-				contents.Inventories = append(contents.Inventories, f.inventory)
-			}
-		}
-		if len(contents.Inventories) > 0 || o.offline {
-			mu.Lock()
-			out[image] = contents
-			mu.Unlock()
-			continue
-		}
+	for _, image := range missing {
 		fetches.Go(func() error {
-			contents := attachedTo(ctx, client, image, o.access.Access())
+			attached := readAttachedSBOMs(ctx, client, image, o.access.Access())
 			mu.Lock()
 			defer mu.Unlock()
-			out[image] = contents
-			return ctx.Err()
+			contents[image] = attached
+			return ctx.Err() // attached has its own error for an image whose SBOMs cannot be read
 		})
 	}
 	if err := fetches.Wait(); err != nil {
-		return nil, fmt.Errorf("read SBOMs: %w", err)
+		return fmt.Errorf("read SBOMs: %w", err)
 	}
-	return out, nil
+	return nil
 }
 
-func imagesOf(packages []*catalogs.Package) []string {
-	var out []string
-	for _, p := range packages {
-		for _, b := range p.Bundles {
-			out = append(out, vulnerabilities.ImagesOf(b)...)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// attachedTo reads the SBOMs that a registry has for an image. That it has none, or does not answer, is a problem of
-// this image.
-func attachedTo(ctx context.Context, client *oci.Client, image string, access oci.Access) vulnerabilities.Contents {
-	attached, err := client.SBOMs(ctx, image, access)
+// readAttachedSBOMs reads the SBOMs that a registry has for an image. An error is stored as the image's Problem, so
+// that the other images are still compared.
+func readAttachedSBOMs(ctx context.Context, client *oci.Client, image string, access oci.Access) scan.Contents {
+	documents, err := client.SBOMs(ctx, image, access)
 	if err != nil {
-		return vulnerabilities.Contents{Problem: phrase.OneLine(err.Error())}
+		return scan.Contents{Problem: phrase.OneLine(err.Error())}
 	}
-	var out vulnerabilities.Contents
-	for _, text := range attached {
-		read, err := inventory.Read(text)
-		switch {
-		case err == nil:
-			out.Inventories = append(out.Inventories, read)
-		case !errors.Is(err, inventory.ErrNotSBOM):
-			out.Problem = err.Error()
-		}
-	}
-	return out
+	return scan.ReadContents(documents)
 }
 
-// installedBundles are the bundles of the packages that clusters run.
-func (a *app) installedBundles(ctx context.Context, packages []*catalogs.Package) ([]vulnerabilities.Installed, error) {
-	h, err := a.Hub()
-	if err != nil {
-		return nil, err
-	}
-	list := &v1alpha1.OperatorInstallList{}
-	if err := h.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("list installs: %w", err)
-	}
-	out := []vulnerabilities.Installed{}
-	for _, i := range list.Items {
-		admitted, installed := i.Spec.Admission, i.Status.Installed
-		if admitted == nil || installed == nil || installed.Bundle == "" {
-			continue
-		}
-		name := admitted.Release.Package
-		if slices.ContainsFunc(packages, func(p *catalogs.Package) bool { return p.Name == name }) {
-			out = append(out, vulnerabilities.Installed{Package: name, Cluster: i.Spec.Cluster,
-				Installed: catalogs.Installed{Name: installed.Bundle, Version: installed.Version}})
-		}
-	}
-	return out, nil
-}
-
-func (a *app) showVulnerabilities(o vulnerabilityOptions, report vulnerabilities.Report) error {
+// showVulnerabilities prints the report. It returns an error with VulnerabilitiesFound if a vulnerability has at
+// least the severity of --fail-on or, with --fail-on-unknown, if something is unknown.
+func (a *app) showVulnerabilities(o vulnerabilityOptions, report scan.Report) error {
 	if o.out.Table() {
-		a.Say("%s", Vulnerabilities(report, a.Style(), o.hub, o.out.Wide()))
+		a.Say("%s", RenderVulnerabilities(report, a.Style(), o.hub, o.out.Wide()))
 	} else if err := o.out.Value(a.Streams.Out, report); err != nil {
 		return err
 	}
-	failed := o.failOn != failNever && report.Reaches(osv.Severity(o.failOn))
-	if failed || o.failOnUnknown && report.IsUnknown() {
+	isSevere := o.failOn != failNever && report.HasSeverity(scan.Severity(o.failOn))
+	isUnknown := o.failOnUnknown && report.IsUnknown()
+	if isSevere || isUnknown {
 		return &exit.CodeError{Code: VulnerabilitiesFound}
 	}
 	return nil

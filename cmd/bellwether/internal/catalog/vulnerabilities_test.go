@@ -13,8 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/catalogs/vulnerabilities"
-	"github.com/bellwether-dev/bellwether/catalogs/vulnerabilities/osv"
+	"github.com/bellwether-dev/bellwether/catalogs/scan"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
@@ -22,8 +21,8 @@ import (
 )
 
 const (
-	osvDir  = "../../../../catalogs/vulnerabilities/testdata/osv"
-	sbomDir = "../../../../catalogs/vulnerabilities/testdata/sboms"
+	osvDir  = "../../../../catalogs/scan/testdata/osv"
+	sbomDir = "../../../../catalogs/scan/testdata/sboms"
 )
 
 // imageOf is an image with a digest of one letter, as the SBOMs of the tests name theirs.
@@ -64,14 +63,14 @@ func TestCatalogVulnerabilities(t *testing.T) {
 	if got.Code != catalog.VulnerabilitiesFound || got.Err != "" {
 		t.Errorf("exit code %d: %s", got.Code, got.Err)
 	}
-	fixture.Golden(t, "vulnerabilities", got.Out)
+	fixture.AssertGolden(t, "vulnerabilities", got.Out)
 
 	got = run("--osv", osvDir, "--sbom", sbomDir, "-o", "json", "--fail-on", "critical")
-	var report vulnerabilities.Report
+	var report scan.Report
 	if err := json.Unmarshal([]byte(got.Out), &report); err != nil || got.Code != exit.OK {
 		t.Fatalf("exit code %d (%s), JSON: %v", got.Code, got.Err, err)
 	}
-	if v := report.Versions[2]; v.Version != "1.0.0" || v.Counts[osv.High] != 1 || v.Clusters != nil {
+	if v := report.Versions[2]; v.Version != "1.0.0" || v.Counts[scan.High] != 1 || v.Clusters != nil {
 		t.Errorf("version %+v", v)
 	}
 
@@ -109,7 +108,7 @@ func TestCatalogVulnerabilities(t *testing.T) {
 
 // TestCatalogVulnerabilitiesReadsReferrers attaches an SBOM to an image in a registry.
 func TestCatalogVulnerabilitiesReadsReferrers(t *testing.T) {
-	address := clitest.LocalRegistry(t)
+	address := clitest.StartLocalRegistry(t)
 	client := oci.NewClient(oci.Options{})
 	// Any image will do; they differ by their content.
 	var images []string
@@ -136,7 +135,7 @@ func TestCatalogVulnerabilitiesReadsReferrers(t *testing.T) {
 	}
 	got := clitest.NewHub().Run(t, "catalog", "vulnerabilities", withImages(t, images[0], images[1],
 		address+"/echo:gone"), "--osv", osvDir, "-o", "json")
-	var report vulnerabilities.Report
+	var report scan.Report
 	if err := json.Unmarshal([]byte(got.Out), &report); err != nil || got.Code != catalog.VulnerabilitiesFound {
 		t.Fatalf("exit code %d (%s), JSON: %v", got.Code, got.Err, err)
 	}

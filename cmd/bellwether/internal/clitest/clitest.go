@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clitest runs commands in tests, against a hub that is only a client.
+// Package clitest runs commands in tests. Their hub is a fake client.
 package clitest
 
 import (
@@ -33,57 +33,59 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/root"
 )
 
-// Hub is a hub that is only a client.
+// Hub is a hub without an API server: a fake client that also answers access reviews.
 type Hub struct {
 	client.WithWatch
-	// User is who the hub takes the caller for.
+	// User is the name of the caller.
 	User string
-	// Denied are the rights that the caller does not have, as in "remove fleetclusters".
+	// Denied are the rights that the caller lacks, as in "remove fleetclusters".
 	Denied []string
-	// Forbidden are the kinds of lists that the caller may not read, as in "LeaseList".
+	// Forbidden are the kinds of lists that the caller must not read, as in "LeaseList".
 	Forbidden []string
-	// Downstream is the cluster to which --cluster-kubeconfig leads; where it is nil, the file is read.
+	// Downstream is the cluster of --cluster-kubeconfig; if Downstream is nil, the command reads the kubeconfig file.
 	Downstream client.Client
-	// Answer is what the user types on a terminal; there is none where it is empty.
+	// Answer is the user's input on a terminal; if Answer is empty, there is no terminal.
 	Answer string
 }
 
-// NewHub returns a hub that holds the objects.
+// NewHub returns a hub with the objects.
 func NewHub(objects ...client.Object) *Hub {
 	h := &Hub{User: "anna"}
 	h.WithWatch = fake.NewClientBuilder().WithScheme(hub.Scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.OperatorRollout{}, &v1alpha1.ManagedOperator{}, &v1alpha1.FleetCluster{},
 			&v1alpha1.OperatorInstall{}).
-		WithIndex(&coordinationv1.Lease{}, "metadata.name", nameOf).
-		WithInterceptorFuncs(interceptor.Funcs{Create: h.create, List: h.list}).Build()
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", indexName).
+		WithInterceptorFuncs(interceptor.Funcs{Create: h.interceptCreate, List: h.interceptList}).Build()
 	return h
 }
 
-func nameOf(o client.Object) []string { return []string{o.GetName()} }
+func indexName(o client.Object) []string { return []string{o.GetName()} }
 
-// list refuses what the caller may not read.
-func (h *Hub) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+// interceptList refuses lists in h.Forbidden.
+func (h *Hub) interceptList(ctx context.Context, c client.WithWatch, list client.ObjectList,
+	opts ...client.ListOption) error {
 	if kind, err := apiutil.GVKForObject(list, hub.Scheme); err == nil && slices.Contains(h.Forbidden, kind.Kind) {
 		return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, "", nil)
 	}
 	return c.List(ctx, list, opts...)
 }
 
-// create answers who the caller is and what the caller may, which the fake client cannot.
-func (h *Hub) create(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+// interceptCreate answers reviews of the caller's name and rights, which the fake client does not support.
+func (h *Hub) interceptCreate(ctx context.Context, c client.WithWatch, obj client.Object,
+	opts ...client.CreateOption) error {
 	if review, ok := obj.(*authenticationv1.SelfSubjectReview); ok {
 		review.Status.UserInfo.Username = h.User
 		return nil
 	}
 	if review, ok := obj.(*authorizationv1.SelfSubjectAccessReview); ok {
-		asked := review.Spec.ResourceAttributes
-		review.Status.Allowed = !slices.Contains(h.Denied, asked.Verb+" "+asked.Resource)
+		attributes := review.Spec.ResourceAttributes
+		review.Status.Allowed = !slices.Contains(h.Denied, attributes.Verb+" "+attributes.Resource)
 		return nil
 	}
 	return c.Create(ctx, obj, opts...)
 }
 
-// Result is how a command line ended.
+// Result is the result of a command line: the exit code and the output.
 type Result struct {
 	Code     int
 	Out, Err string
@@ -95,31 +97,30 @@ func (h *Hub) Run(t *testing.T, args ...string) Result {
 	return h.RunAs(t, "bellwether", args...)
 }
 
-// RunAs runs the command line under another program name, such as that of a
-// kubectl plugin.
+// RunAs runs the command line under another program name, such as the name of a kubectl plugin.
 func (h *Hub) RunAs(t *testing.T, program string, args ...string) Result {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	var out, errOut bytes.Buffer
-	a := command.NewEnv(program,
+	env := command.NewEnv(program,
 		genericiooptions.IOStreams{In: strings.NewReader(h.Answer), Out: &out, ErrOut: &errOut})
-	a.Now = func() time.Time { return fixture.Noon }
-	a.CanAsk = func() bool { return h.Answer != "" }
-	a.Connect = func() (client.WithWatch, error) { return h.WithWatch, nil }
+	env.Now = func() time.Time { return fixture.Noon }
+	env.CanAsk = func() bool { return h.Answer != "" }
+	env.Connect = func() (client.WithWatch, error) { return h.WithWatch, nil }
 	if h.Downstream != nil {
-		a.ConnectCluster = func(*hub.ClusterFlags) (client.Client, error) { return h.Downstream, nil }
+		env.ConnectCluster = func(*hub.ClusterFlags) (client.Client, error) { return h.Downstream, nil }
 	}
-	a.Watch = func(context.Context, client.ObjectKey) (client.Reader, <-chan struct{}, error) {
+	env.Watch = func(context.Context, client.ObjectKey) (client.Reader, <-chan struct{}, error) {
 		return h.WithWatch, nil, nil
 	}
-	c := root.New(a)
+	c := root.New(env)
 	c.SetArgs(args)
-	code := a.Exit(c.ExecuteContext(t.Context()))
-	return Result{code, out.String(), errOut.String()}
+	code := env.Exit(c.ExecuteContext(t.Context()))
+	return Result{Code: code, Out: out.String(), Err: errOut.String()}
 }
 
-// Must runs a command line that has to succeed.
-func (h *Hub) Must(t *testing.T, args ...string) Result {
+// MustRun runs a command line and fails the test unless it succeeds.
+func (h *Hub) MustRun(t *testing.T, args ...string) Result {
 	t.Helper()
 	r := h.Run(t, args...)
 	if r.Code != exit.OK {
@@ -142,7 +143,7 @@ func Cluster(name string, labels map[string]string) *v1alpha1.FleetCluster {
 	}
 }
 
-// Operator returns a ManagedOperator that asks for the version.
+// Operator returns a ManagedOperator whose spec requests the version.
 func Operator(name, version string) *v1alpha1.ManagedOperator {
 	return &v1alpha1.ManagedOperator{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1},
@@ -171,8 +172,8 @@ func Rollout(operator, name string, revision int64, phase v1alpha1.RolloutPhase)
 	}
 }
 
-// Gated is a rollout that waits for an approval.
-func Gated() *v1alpha1.OperatorRollout {
+// GatedRollout returns a rollout that waits for an approval.
+func GatedRollout() *v1alpha1.OperatorRollout {
 	r := Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing)
 	r.Status.Waves = []v1alpha1.WaveStatus{
 		{Name: "canary", Phase: v1alpha1.WaveVerified},

@@ -15,14 +15,13 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 )
 
-// LocalRegistry is one that ends with the test.
-func LocalRegistry(t *testing.T) string {
+// StartLocalRegistry starts a registry that runs until the test ends, and returns its address with the host 127.0.0.1.
+func StartLocalRegistry(t *testing.T) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strings.Split(StartRegistry(t), ":")[1])
 }
 
-// MustResolve returns the digest of a source, and fails the test if there is
-// none.
+// MustResolve returns the digest of a source, and fails the test if it cannot be resolved.
 func MustResolve(t *testing.T, s oci.Source) string {
 	t.Helper()
 	digest, err := oci.NewClient(oci.Options{}).Resolve(t.Context(), s)
@@ -82,8 +81,8 @@ properties:
 - {type: olm.package, value: {packageName: echo-operator, version: 1.1.0}}
 `
 
-// CatalogDir is a catalog in a folder.
-func CatalogDir(t *testing.T) string {
+// WriteCatalog returns a new folder with a catalog of two versions.
+func WriteCatalog(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "catalog.yaml"), []byte(catalogText), 0o600); err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// EnvAlertmanager is where Alertmanager is, unless a flag says so.
+// EnvAlertmanager is the environment variable with the URL of Alertmanager. The flag --alertmanager has precedence.
 const EnvAlertmanager = "BELLWETHER_ALERTMANAGER"
 
-// AlertmanagerFlags say which Alertmanager to read.
+// AlertmanagerFlags are the flags that select the Alertmanager to read.
 type AlertmanagerFlags struct{ address, tokenFile, caFile string }
 
 // Add adds the flags to a command.
@@ -31,25 +31,23 @@ func (o *AlertmanagerFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("alertmanager-ca-file")
 }
 
-const howToNameAlertmanager = "use a URL such as http://localhost:9093"
+const alertmanagerURLHint = "use a URL such as http://localhost:9093"
 
-// HasAlertmanager is true if a flag or the environment says which Alertmanager to
-// read.
+// HasAlertmanager reports whether a flag or the environment has the URL of Alertmanager.
 func (a *Env) HasAlertmanager(o *AlertmanagerFlags) bool {
 	return cmp.Or(o.address, a.Getenv(EnvAlertmanager)) != ""
 }
 
-// Alertmanager makes a client of the Alertmanager that a flag or the environment
-// names. It does not connect yet.
+// Alertmanager returns a client for the Alertmanager of the flags or the environment. It does not connect.
 func (a *Env) Alertmanager(o *AlertmanagerFlags) (*alertmanager.Client, error) {
 	if !a.HasAlertmanager(o) {
-		return nil, exit.Hintf(howToNameAlertmanager, "no Alertmanager address: set --alertmanager or %s",
+		return nil, exit.Hintf(alertmanagerURLHint, "no Alertmanager address: set --alertmanager or %s",
 			EnvAlertmanager)
 	}
 	client, err := alertmanager.Endpoint{URL: cmp.Or(o.address, a.Getenv(EnvAlertmanager)), TokenFile: o.tokenFile,
 		CAFile: o.caFile, Patience: Patience}.Client()
 	if errors.Is(err, alertmanager.ErrAddress) {
-		return nil, exit.Hint(err, howToNameAlertmanager)
+		return nil, exit.Hint(err, alertmanagerURLHint)
 	}
 	return client, err
 }

@@ -12,28 +12,27 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// OneArg takes exactly one argument and names it where it is missing.
-func OneArg(what string) cobra.PositionalArgs { return ExactArgs(what) }
+// OneArg requires exactly one argument. name describes the argument in the error message.
+func OneArg(name string) cobra.PositionalArgs { return ExactArgs(name) }
 
-// ExactArgs takes exactly the arguments that it is given the meanings of.
-func ExactArgs(what ...string) cobra.PositionalArgs {
+// ExactArgs requires one argument for each name. The names describe the arguments in the error message.
+func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		usage := "usage: " + c.UseLine()
 		switch {
-		case len(args) < len(what):
-			return exit.Hintf(usage, "missing argument: %s", strings.Join(what[len(args):], " and "))
-		case len(args) > len(what):
-			return exit.Hintf(usage, "unexpected argument %q", args[len(what)])
+		case len(args) < len(names):
+			return exit.Hintf(usage, "missing argument: %s", strings.Join(names[len(args):], " and "))
+		case len(args) > len(names):
+			return exit.Hintf(usage, "unexpected argument %q", args[len(names)])
 		}
 		return nil
 	}
 }
 
-// NoArgs takes no argument. Cobra's function of this name says that the argument is an
-// unknown command.
+// NoArgs refuses all arguments. The function of Cobra with this name would report an unknown command instead.
 func NoArgs(c *cobra.Command, args []string) error { return ExactArgs()(c, args) }
 
-// AtMostOne takes one argument or none.
+// AtMostOne requires one argument or none.
 func AtMostOne(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return exit.Hintf("usage: "+c.UseLine(), "unexpected argument %q", args[1])
@@ -41,8 +40,7 @@ func AtMostOne(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// ParseSelector parses a label selector, and says what is wrong with one that is
-// not valid.
+// ParseSelector parses a label selector. The error for an invalid selector has an example.
 func ParseSelector(text string) (labels.Selector, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/bellwether-dev/bellwether/explain"
 )
 
-// EnvPrometheus is where Prometheus is, unless a flag says so.
+// EnvPrometheus is the environment variable with the URL of Prometheus. The flag --prometheus has precedence.
 const EnvPrometheus = "BELLWETHER_PROMETHEUS"
 
-// PrometheusFlags say which Prometheus to query.
+// PrometheusFlags are the flags that select the Prometheus to query.
 type PrometheusFlags struct{ address, tokenFile, caFile string }
 
 // Add adds the flags to a command.
@@ -39,38 +39,38 @@ func (o *PrometheusFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("prometheus-ca-file")
 }
 
-// QueryTimeout bounds all queries of one command to one server, and Patience the time without a sign of life of the
-// server, so that a query may take longer than that. After a server has not answered
-// one in time, the others fail at once.
+// QueryTimeout limits the total time of all queries of one command to one server. Patience limits the time without any
+// response of the server, so one query may take longer than Patience. After a server has not responded to a query in
+// time, all later queries to it fail immediately.
 const (
 	QueryTimeout = 30 * time.Second
 	Patience     = 5 * time.Second
 )
 
-const howToName = "use a URL such as http://localhost:9090"
+const prometheusURLHint = "use a URL such as http://localhost:9090"
 
-// prometheusAddress is empty if neither a flag nor the environment has one.
-func (a *Env) prometheusAddress(o *PrometheusFlags) string {
+// readPrometheusAddress returns the URL of Prometheus from the flags or the environment; empty if neither has a URL.
+func (a *Env) readPrometheusAddress(o *PrometheusFlags) string {
 	return cmp.Or(o.address, a.Getenv(EnvPrometheus))
 }
 
-// HasPrometheus is true if a flag or the environment says which Prometheus to query.
-func (a *Env) HasPrometheus(o *PrometheusFlags) bool { return a.prometheusAddress(o) != "" }
+// HasPrometheus reports whether a flag or the environment has the URL of Prometheus.
+func (a *Env) HasPrometheus(o *PrometheusFlags) bool { return a.readPrometheusAddress(o) != "" }
 
-// Prometheus makes a client of the Prometheus that a flag or the environment names.
-// It does not connect yet. A command gets the same client each time, so that it waits once for a server that hangs.
+// Prometheus returns a client for the Prometheus of the flags or the environment. It does not connect. For the same
+// flags it returns the same client each time, so that a command waits only once for a server that does not respond.
 func (a *Env) Prometheus(o *PrometheusFlags) (*prometheus.Client, error) {
-	address := a.prometheusAddress(o)
+	address := a.readPrometheusAddress(o)
 	if address == "" {
-		return nil, exit.Hintf(howToName, "no Prometheus address: set --prometheus or %s", EnvPrometheus)
+		return nil, exit.Hintf(prometheusURLHint, "no Prometheus address: set --prometheus or %s", EnvPrometheus)
 	}
 	endpoint := prometheus.Endpoint{URL: address, TokenFile: o.tokenFile, CAFile: o.caFile, Patience: Patience}
-	if known, ok := a.clients.Load(endpoint); ok {
-		return known.(*prometheus.Client), nil
+	if client, ok := a.clients.Load(endpoint); ok {
+		return client.(*prometheus.Client), nil
 	}
 	client, err := endpoint.Client()
 	if errors.Is(err, prometheus.ErrAddress) {
-		return nil, exit.Hint(err, howToName)
+		return nil, exit.Hint(err, prometheusURLHint)
 	}
 	if err == nil {
 		a.clients.Store(endpoint, client)
@@ -78,9 +78,9 @@ func (a *Env) Prometheus(o *PrometheusFlags) (*prometheus.Client, error) {
 	return client, err
 }
 
-// ReadBudgets queries Prometheus for error budgets, with their trends over the time
-// since (0: without), and says what to do if that fails. The operator is NAME or NAMESPACE/NAME, and
-// has the budget of each cluster; empty: all operators.
+// ReadBudgets queries Prometheus for error budgets, with their trends over the duration since (0: no trends).
+// operator is NAME or NAMESPACE/NAME, and adds the budget of each cluster; if it is empty, the report has all
+// operators. Errors have a hint for the user.
 func (a *Env) ReadBudgets(ctx context.Context, o *PrometheusFlags, operator string,
 	since time.Duration) (*budgets.Report, error) {
 	client, err := a.Prometheus(o)
@@ -92,37 +92,37 @@ func (a *Env) ReadBudgets(ctx context.Context, o *PrometheusFlags, operator stri
 	q := budgets.Query{Now: a.Now(), Since: since, Clusters: operator != ""}
 	if operator != "" {
 		if q.Operator, err = budgets.Find(ctx, client, q.Now, operator); err != nil {
-			return nil, operatorError(ctx, client, q.Now, operator, err)
+			return nil, explainOperatorError(ctx, client, q.Now, operator, err)
 		}
 	}
 	report, err := budgets.Read(ctx, client, q)
 	if err != nil {
-		return report, BudgetError(ctx, err, client.Address)
+		return report, AddBudgetHint(ctx, err, client.Address)
 	}
-	a.asNotified(ctx, report)
+	a.setNotified(ctx, report)
 	return report, nil
 }
 
-// Retention returns after how long Prometheus deletes samples; 0 if there is no
-// limit, or if the server does not say.
-func (a *Env) Retention(ctx context.Context, o *PrometheusFlags) time.Duration {
+// ReadRetention returns after how long Prometheus deletes samples; 0 if there is no limit, or if the
+// server does not report its limit.
+func (a *Env) ReadRetention(ctx context.Context, o *PrometheusFlags) time.Duration {
 	client, err := a.Prometheus(o)
 	if err != nil {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
 	defer cancel()
-	retention, _ := client.Retention(ctx) // other servers with the API of Prometheus do not say
+	retention, _ := client.Retention(ctx) // other servers with the API of Prometheus do not report it
 	return retention
 }
 
-// operatorError says which operators there are instead.
-func operatorError(ctx context.Context, client *prometheus.Client, now time.Time, name string, err error) error {
+// explainOperatorError adds the operators that have objectives to the error of an unknown or ambiguous operator name.
+func explainOperatorError(ctx context.Context, client *prometheus.Client, now time.Time, name string, err error) error {
 	unknown, ambiguous := errors.Is(err, budgets.ErrUnknownOperator), errors.Is(err, budgets.ErrAmbiguous)
 	if !unknown && !ambiguous {
-		return BudgetError(ctx, err, client.Address)
+		return AddBudgetHint(ctx, err, client.Address)
 	}
-	all, _ := budgets.Operators(ctx, client, now) // only for the hint
+	all, _ := budgets.Operators(ctx, client, now) // an error only makes the hint shorter
 	var names []string
 	for _, o := range all {
 		if unknown || o.Name == name {
@@ -133,13 +133,13 @@ func operatorError(ctx context.Context, client *prometheus.Client, now time.Time
 		return exit.Hintf("use one of "+strings.Join(names, ", "), "operators of %d namespaces have the name %q",
 			len(names), name)
 	}
-	return exit.Hintf(hub.Offer(names, "no operator has objectives"),
+	return exit.Hintf(hub.FormatAvailable(names, "no operator has objectives"),
 		"Prometheus at %s has no objectives for operator %q",
 		client.Address, name)
 }
 
-// BudgetError adds to an error of reading budgets what to do about it.
-func BudgetError(ctx context.Context, err error, address string) error {
+// AddBudgetHint adds to an error of a budget query what the user can do. address is the URL of Prometheus.
+func AddBudgetHint(ctx context.Context, err error, address string) error {
 	if err == nil {
 		return nil
 	}
@@ -150,11 +150,11 @@ func BudgetError(ctx context.Context, err error, address string) error {
 		return exit.Hintf("check that the rules are loaded with kubectl get operatorslos -A (column LOADED), and "+
 			"that Prometheus scrapes the hub and the agents",
 			"Prometheus at %s has no objectives", address)
-	case context.Cause(ctx) != nil && !errors.Is(err, context.Canceled):
-		return exit.Hint(fmt.Errorf("query Prometheus at %s: %w", address, context.Cause(ctx)), howToName)
+	case context.Cause(ctx) != nil && !errors.Is(err, context.Canceled): // the timeout has passed
+		return exit.Hint(fmt.Errorf("query Prometheus at %s: %w", address, context.Cause(ctx)), prometheusURLHint)
 	case errors.As(err, &unreachable):
 		return exit.Hint(fmt.Errorf("cannot reach Prometheus at %s: %w", address, unreachable.Err),
-			howToName)
+			prometheusURLHint)
 	case errors.As(err, &refused) && refused.Type == promv1.ErrClient:
 		return exit.Hint(fmt.Errorf("the Prometheus at %s rejected the request: %w", address, err),
 			"if it requires a login, set --prometheus-token-file; the address must not include /api/v1")
@@ -166,12 +166,12 @@ func BudgetError(ctx context.Context, err error, address string) error {
 	}
 }
 
-// ExplainedBudgets returns the budgets in the terms of package explain: those of
-// each cluster, or those of the objectives if no cluster reports.
-func ExplainedBudgets(answer *budgets.Report) []explain.Budget {
-	list := answer.Clusters
+// ToExplainBudgets converts budgets to the types of package explain. It converts the budgets of the clusters or, if
+// there are none, the budgets of the objectives.
+func ToExplainBudgets(report *budgets.Report) []explain.Budget {
+	list := report.Clusters
 	if len(list) == 0 {
-		list = answer.Objectives
+		list = report.Objectives
 	}
 	out := make([]explain.Budget, 0, len(list))
 	for _, b := range list {

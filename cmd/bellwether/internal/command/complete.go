@@ -16,7 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
 
-// CompleteFile completes the first argument with the names of files.
+// CompleteFile completes the first argument with file names.
 func CompleteFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -32,24 +32,25 @@ func CompleteDir(_ *cobra.Command, args []string, _ string) ([]string, cobra.She
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// Completing is what the shell completes: the text of an argument, and the arguments before it.
-type Completing struct {
+// Completion is the argument that the shell completes: Text is its beginning, Args are the arguments before it.
+type Completion struct {
 	Args []string
 	Text string
 }
 
-// names lists what an argument may be, each with a tab and a description: what the command finds.
-// Completion has no way to show an error, so there is none to return.
-type names func(ctx context.Context, h *hub.Client, at Completing) []string
+// nameLister returns the possible values of an argument, each with a tab and a description. It returns no error,
+// because a completion cannot show errors.
+type nameLister func(ctx context.Context, h *hub.Client, completion Completion) []string
 
-// CompletionTimeout bounds how long a shell hangs on an unreachable hub.
+// CompletionTimeout limits how long the shell waits for a hub that cannot be reached.
 const CompletionTimeout = 3 * time.Second
 
-// CompleteFirst completes the first argument.
-func (a *Env) CompleteFirst(n names) cobra.CompletionFunc { return a.Complete(n) }
+// CompleteFirst completes the first argument, and no other arguments.
+func (a *Env) CompleteFirst(n nameLister) cobra.CompletionFunc { return a.Complete(n) }
 
-// Complete completes arguments by position.
-func (a *Env) Complete(byPosition ...names) cobra.CompletionFunc {
+// Complete completes each argument with the nameLister at its position. It completes nothing if the hub cannot be
+// reached.
+func (a *Env) Complete(byPosition ...nameLister) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(byPosition) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -60,12 +61,12 @@ func (a *Env) Complete(byPosition ...names) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), CompletionTimeout)
 		defer cancel()
-		return byPosition[len(args)](ctx, h, Completing{args, text}), cobra.ShellCompDirectiveNoFileComp
+		return byPosition[len(args)](ctx, h, Completion{args, text}), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// ClusterNames returns the names of all FleetClusters, for completion.
-func ClusterNames(ctx context.Context, h *hub.Client, _ Completing) []string {
+// ListClusterNames returns the names of all FleetClusters, for completion.
+func ListClusterNames(ctx context.Context, h *hub.Client, _ Completion) []string {
 	list := &v1alpha1.FleetClusterList{}
 	_ = h.List(ctx, list)
 	var out []string
@@ -75,24 +76,26 @@ func ClusterNames(ctx context.Context, h *hub.Client, _ Completing) []string {
 	return out
 }
 
-// Named is an object of a namespace that an argument may name, with its description.
-type Named struct {
+// NamedObject is a namespaced object that an argument can name, with its description.
+type NamedObject struct {
 	Key  client.ObjectKey
 	Text string
 }
 
-// ListNamed lists the objects of all namespaces, or those of the user's namespace where that is not permitted.
-func ListNamed[L client.ObjectList](ctx context.Context, h *hub.Client, list L, named func(L) []Named) []Named {
+// ListNamed lists the objects of all namespaces, and converts them. If the user is not permitted to list all
+// namespaces, it lists the objects of the user's namespace.
+func ListNamed[L client.ObjectList](ctx context.Context, h *hub.Client, list L,
+	convert func(L) []NamedObject) []NamedObject {
 	if h.List(ctx, list) != nil {
 		_ = h.List(ctx, list, client.InNamespace(h.Namespace))
 	}
-	return named(list)
+	return convert(list)
 }
 
-// Qualified returns what names each of the objects: NAME in the user's namespace, and NAMESPACE/NAME elsewhere. Where
-// anywhere is set, the command finds an object elsewhere by its NAME too, if that is unique. A text with a slash names
-// the objects of all namespaces by NAMESPACE/NAME.
-func Qualified(h *hub.Client, at Completing, anywhere bool, all []Named) []string {
+// QualifyNames returns the argument for each object: NAME in the user's namespace, and NAMESPACE/NAME in other
+// namespaces. If allowUnqualified is set, objects of other namespaces whose name is unique also have the form NAME. If
+// the text to complete has a slash, all objects have the form NAMESPACE/NAME.
+func QualifyNames(h *hub.Client, completion Completion, allowUnqualified bool, all []NamedObject) []string {
 	count := map[string]int{}
 	for _, n := range all {
 		count[n.Key.Name]++
@@ -100,8 +103,9 @@ func Qualified(h *hub.Client, at Completing, anywhere bool, all []Named) []strin
 	var out []string
 	for _, n := range all {
 		name := n.Key.Name
-		isShort := n.Key.Namespace == h.Namespace || anywhere && count[name] == 1
-		if !isShort || strings.Contains(at.Text, "/") {
+		isUnique := allowUnqualified && count[name] == 1
+		isShort := n.Key.Namespace == h.Namespace || isUnique
+		if !isShort || strings.Contains(completion.Text, "/") {
 			name = n.Key.String()
 		}
 		out = append(out, name+"\t"+n.Text)
@@ -109,38 +113,39 @@ func Qualified(h *hub.Client, at Completing, anywhere bool, all []Named) []strin
 	return out
 }
 
-func operators(list *v1alpha1.ManagedOperatorList) []Named {
-	var out []Named
+// toNamedOperators converts ManagedOperators to named objects.
+func toNamedOperators(list *v1alpha1.ManagedOperatorList) []NamedObject {
+	var out []NamedObject
 	for _, o := range list.Items {
-		out = append(out, Named{client.ObjectKeyFromObject(&o), o.Spec.Package})
+		out = append(out, NamedObject{client.ObjectKeyFromObject(&o), o.Spec.Package})
 	}
 	return out
 }
 
-// OperatorNames returns what names ManagedOperators, for completion.
-func OperatorNames(ctx context.Context, h *hub.Client, at Completing) []string {
-	return Qualified(h, at, true, ListNamed(ctx, h, &v1alpha1.ManagedOperatorList{}, operators))
+// ListOperatorNames returns the names of ManagedOperators, for completion.
+func ListOperatorNames(ctx context.Context, h *hub.Client, completion Completion) []string {
+	return QualifyNames(h, completion, true, ListNamed(ctx, h, &v1alpha1.ManagedOperatorList{}, toNamedOperators))
 }
 
-// RolloutNames completes to operators too, which stand for their newest
-// rollout.
-func RolloutNames(ctx context.Context, h *hub.Client, at Completing) []string {
-	rollouts := func(list *v1alpha1.OperatorRolloutList) []Named {
-		var out []Named
+// ListRolloutNames returns the names of operators and rollouts, for completion. The name of an
+// operator selects its newest rollout.
+func ListRolloutNames(ctx context.Context, h *hub.Client, completion Completion) []string {
+	toNamedRollouts := func(list *v1alpha1.OperatorRolloutList) []NamedObject {
+		var out []NamedObject
 		for _, r := range list.Items {
 			text := r.Spec.Release.VersionText() + " " + string(r.Status.Phase)
-			out = append(out, Named{client.ObjectKeyFromObject(&r), text})
+			out = append(out, NamedObject{client.ObjectKeyFromObject(&r), text})
 		}
 		return out
 	}
-	return append(OperatorNames(ctx, h, at),
-		Qualified(h, at, false, ListNamed(ctx, h, &v1alpha1.OperatorRolloutList{}, rollouts))...)
+	return append(ListOperatorNames(ctx, h, completion),
+		QualifyNames(h, completion, false, ListNamed(ctx, h, &v1alpha1.OperatorRolloutList{}, toNamedRollouts))...)
 }
 
-// BackupNames returns the names of the backups of the cluster that the first argument names, for completion.
-func BackupNames(ctx context.Context, h *hub.Client, at Completing) []string {
+// ListBackupNames returns the names of the backups of a cluster, for completion. The first argument names the cluster.
+func ListBackupNames(ctx context.Context, h *hub.Client, completion Completion) []string {
 	list := &v1alpha1.OperatorBackupList{}
-	_ = h.List(ctx, list, client.InNamespace(v1alpha1.ClusterNamespace(at.Args[0])))
+	_ = h.List(ctx, list, client.InNamespace(v1alpha1.ClusterNamespace(completion.Args[0])))
 	var out []string
 	for _, b := range list.Items {
 		out = append(out, b.Name+"\t"+b.Spec.Operator.Namespace+"/"+b.Spec.Operator.Name)
@@ -148,7 +153,8 @@ func BackupNames(ctx context.Context, h *hub.Client, at Completing) []string {
 	return out
 }
 
-func namespaceNames(ctx context.Context, h *hub.Client, _ Completing) []string {
+// listNamespaceNames returns the names of the namespaces on the hub, for completion.
+func listNamespaceNames(ctx context.Context, h *hub.Client, _ Completion) []string {
 	list := &corev1.NamespaceList{}
 	_ = h.List(ctx, list)
 	var out []string
@@ -158,9 +164,9 @@ func namespaceNames(ctx context.Context, h *hub.Client, _ Completing) []string {
 	return out
 }
 
-// registerCompletions completes the flags that select the hub.
+// registerCompletions adds completions to the flags --namespace and --context.
 func (a *Env) registerCompletions(c *cobra.Command) {
-	_ = c.RegisterFlagCompletionFunc("namespace", a.completeFlag(namespaceNames))
+	_ = c.RegisterFlagCompletionFunc("namespace", a.completeFlag(listNamespaceNames))
 	_ = c.RegisterFlagCompletionFunc("context",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			raw, err := a.Flags.ToRawKubeConfigLoader().RawConfig()
@@ -175,7 +181,8 @@ func (a *Env) registerCompletions(c *cobra.Command) {
 		})
 }
 
-func (a *Env) completeFlag(n names) cobra.CompletionFunc {
+// completeFlag completes the value of a flag.
+func (a *Env) completeFlag(n nameLister) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		return a.Complete(n)(c, nil, toComplete)
 	}

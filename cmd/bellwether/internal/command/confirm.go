@@ -20,7 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
 
-// Confirmation is the flag --yes of a command that cannot be taken back.
+// Confirmation is the flag --yes of a command that cannot be undone.
 type Confirmation struct{ yes bool }
 
 // Add adds the flag to a command.
@@ -28,8 +28,8 @@ func (o *Confirmation) Add(c *cobra.Command) {
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not ask for a confirmation. Required without a terminal.")
 }
 
-// Confirm says on stderr what would be done or lost, which ends with a line break, and asks the user to agree. Without
-// a terminal there is nobody to ask, so --yes has to be set.
+// Confirm prints loss on stderr, and asks the user to agree. loss describes what would be done or lost, and ends with
+// a line break. Without a terminal it cannot ask, so the flag --yes is required.
 func (a *Env) Confirm(o Confirmation, loss string) error {
 	a.Warn("%s", loss)
 	if o.yes {
@@ -50,50 +50,51 @@ func (a *Env) Confirm(o Confirmation, loss string) error {
 	return nil
 }
 
-// stdinIsTerminal tells whether somebody can be asked.
-func (a *Env) stdinIsTerminal() bool {
+// isStdinTerminal reports whether stdin is a terminal, so that the user can answer a question.
+func (a *Env) isStdinTerminal() bool {
 	in, ok := a.Streams.In.(*os.File)
 	return ok && xterm.IsTerminal(int(in.Fd()))
 }
 
-// Right is a verb on an object of the hub, and the role of the hub's chart that grants it.
-type Right struct {
+// Permission is a permission: a verb on an object of the hub, and the role of the hub's chart that grants the verb.
+type Permission struct {
 	Verb, Group, Resource, Namespace, Name string
 	Role                                   string
 }
 
-// RemoveRight is the right to remove a cluster from the fleet, or an operator from many clusters.
-func RemoveRight(resource, namespace, name string) Right {
-	r := RemoveAllRight(resource)
+// NewRemovePermission returns the permission to remove a cluster from the fleet, or an operator from many clusters.
+func NewRemovePermission(resource, namespace, name string) Permission {
+	r := NewRemoveAllPermission(resource)
 	r.Namespace, r.Name = namespace, name
 	return r
 }
 
-// ApproveRight is the right to approve a version of an operator.
-func ApproveRight(namespace, name string) Right {
-	return Right{Verb: "approve", Group: v1alpha1.SchemeGroupVersion.Group, Resource: "managedoperators",
+// NewApprovePermission returns the permission to approve a version of an operator.
+func NewApprovePermission(namespace, name string) Permission {
+	return Permission{Verb: "approve", Group: v1alpha1.SchemeGroupVersion.Group, Resource: "managedoperators",
 		Namespace: namespace, Name: name, Role: "bellwether-approve"}
 }
 
-// RemoveAllRight is the right to remove every object of a resource.
-func RemoveAllRight(resource string) Right {
-	return Right{Verb: "remove", Group: v1alpha1.SchemeGroupVersion.Group, Resource: resource,
+// NewRemoveAllPermission returns the permission to remove every object of a resource.
+func NewRemoveAllPermission(resource string) Permission {
+	return Permission{Verb: "remove", Group: v1alpha1.SchemeGroupVersion.Group, Resource: resource,
 		Role: "bellwether-remove"}
 }
 
-// Require returns an error that names the role, unless the user has the right. It is for commands that ask a person
-// first: nobody is to agree to what is refused afterwards. Task is what the command does, such as "remove cluster a".
-func (a *Env) Require(ctx context.Context, h *hub.Client, task string, r Right) error {
+// Require returns an error that names the role, unless the user has the permission. Commands call it before they
+// ask for a confirmation, so that the user does not confirm a request that is refused later. task is what the command
+// does, such as "remove cluster a".
+func (a *Env) Require(ctx context.Context, h *hub.Client, task string, permission Permission) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.Verb, Group: r.Group, Resource: r.Resource,
-			Namespace: r.Namespace, Name: r.Name}}}
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: permission.Verb, Group: permission.Group,
+			Resource: permission.Resource, Namespace: permission.Namespace, Name: permission.Name}}}
 	if err := h.Create(ctx, review); err != nil {
 		return fmt.Errorf("look up whether you may %s: %w", task, err)
 	}
 	if review.Status.Allowed {
 		return nil
 	}
-	on := strings.TrimSpace(r.Resource + " " + r.Name)
+	object := strings.TrimSpace(permission.Resource + " " + permission.Name)
 	return exit.Hintf(fmt.Sprintf("ask an administrator of the hub for the ClusterRole %s of the hub's chart, which "+
-		"has the permission (verb %s on %s)", r.Role, r.Verb, on), "you may not %s", task)
+		"has the permission (verb %s on %s)", permission.Role, permission.Verb, object), "you may not %s", task)
 }

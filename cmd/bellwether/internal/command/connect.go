@@ -20,16 +20,16 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// dial connects to the hub. It does not talk to it yet.
+// dial returns a client for the hub. It sends no request.
 func (a *Env) dial() (client.WithWatch, error) {
 	config, err := a.restConfig()
 	if err != nil {
-		return nil, BadKubeconfig(err)
+		return nil, AddKubeconfigHint(err)
 	}
-	if config.Host == nowhere {
+	if config.Host == defaultHost {
 		return nil, errNoKubeconfig
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: hub.Scheme})
@@ -39,20 +39,21 @@ func (a *Env) dial() (client.WithWatch, error) {
 	return c, nil
 }
 
-// ClusterConfig is how to reach the cluster of --kubeconfig and --context, for commands
-// to which that is not the hub.
+// ClusterConfig returns the configuration for the cluster of --kubeconfig and --context. It is for commands
+// whose cluster need not be the hub.
 func (a *Env) ClusterConfig() (*rest.Config, error) {
 	config, err := a.restConfig()
 	switch {
-	case clientcmd.IsEmptyConfig(err), err == nil && config.Host == nowhere:
+	// Without a kubeconfig, client-go returns either an error or the default host.
+	case clientcmd.IsEmptyConfig(err), err == nil && config.Host == defaultHost:
 		return nil, exit.Hintf("set --kubeconfig or KUBECONFIG", "no kubeconfig for the cluster")
 	case err != nil:
-		return nil, BadKubeconfig(err)
+		return nil, AddKubeconfigHint(err)
 	}
 	return config, nil
 }
 
-// restConfig reads the kubeconfig, and what the flags change of it.
+// restConfig returns the configuration from the kubeconfig and the flags.
 func (a *Env) restConfig() (*rest.Config, error) {
 	if timeout := *a.Flags.Timeout; timeout != "" {
 		if _, err := clientcmd.ParseTimeout(timeout); err != nil {
@@ -62,12 +63,13 @@ func (a *Env) restConfig() (*rest.Config, error) {
 	return a.Flags.ToRESTConfig()
 }
 
-// Reach returns an error if the cluster does not answer, or does not accept the user's credentials. It is for a command
-// that otherwise learns it after it has begun to work.
-func Reach(ctx context.Context, config *rest.Config) error {
+// CheckReachable returns an error if the cluster does not respond, or does not accept the user's credentials. Other
+// answers of the API server are no error. A command calls CheckReachable first, so that it does not fail in the middle
+// of its work.
+func CheckReachable(ctx context.Context, config *rest.Config) error {
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return BadKubeconfig(err)
+		return AddKubeconfigHint(err)
 	}
 	err = c.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
 	var address *url.Error
@@ -77,13 +79,13 @@ func Reach(ctx context.Context, config *rest.Config) error {
 			"the cluster at %s does not accept your credentials", config.Host)
 	case errors.As(err, &address):
 		return exit.Hintf("check --kubeconfig and --context, and that the cluster is running",
-			"cannot reach the cluster at %s: %w", config.Host, cause(address))
+			"cannot reach the cluster at %s: %w", config.Host, findCause(address))
 	}
 	return ctx.Err()
 }
 
-// cause is why a request had no answer.
-func cause(err *url.Error) error {
+// findCause returns why a request got no response, without the URL of the request.
+func findCause(err *url.Error) error {
 	if err.Timeout() {
 		return errNoAnswer
 	}
@@ -92,14 +94,14 @@ func cause(err *url.Error) error {
 
 var errNoAnswer = errors.New("no answer in time")
 
-// nowhere is what client-go makes of a kubeconfig that is not there.
-const nowhere = "http://localhost:8080"
+// defaultHost is the host that client-go uses if there is no kubeconfig.
+const defaultHost = "http://localhost:8080"
 
 var errNoKubeconfig = exit.Hint(errors.New("no kubeconfig for the hub"),
 	"set --kubeconfig or KUBECONFIG")
 
-// BadKubeconfig adds to an error of a kubeconfig what to do about it.
-func BadKubeconfig(err error) error {
+// AddKubeconfigHint adds to an error of the kubeconfig what the user can do.
+func AddKubeconfigHint(err error) error {
 	var hinted *exit.HintError
 	switch {
 	case clientcmd.IsEmptyConfig(err):
@@ -110,16 +112,16 @@ func BadKubeconfig(err error) error {
 	return exit.Hintf("check --kubeconfig and --context", "read the kubeconfig: %w", err)
 }
 
-// Namespace is the one of -n, or of the kubeconfig's context.
+// Namespace returns the namespace of -n, or of the kubeconfig's context.
 func (a *Env) Namespace() (string, error) {
 	namespace, _, err := a.Flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", BadKubeconfig(err)
+		return "", AddKubeconfigHint(err)
 	}
 	return namespace, nil
 }
 
-// Hub connects to the hub, once for each run of the program.
+// Hub returns a client for the hub with the user's namespace.
 func (a *Env) Hub() (*hub.Client, error) {
 	c, err := a.Connect()
 	if err != nil {
@@ -136,18 +138,17 @@ func (a *Env) Hub() (*hub.Client, error) {
 	return h, nil
 }
 
-// TellOfFreezes says on stderr what has stopped changes, for whoever looks at the fleet. Where that cannot be read, it
-// says nothing.
-func (a *Env) TellOfFreezes(ctx context.Context, h *hub.Client) {
-	list, _ := h.Freezes(ctx)
+// WarnOfFreezes prints on stderr each FleetFreeze that stops changes. It prints nothing if they cannot be read.
+func (a *Env) WarnOfFreezes(ctx context.Context, h *hub.Client) {
+	list, _ := h.ListFreezes(ctx)
 	for _, f := range list {
 		a.Warn("Frozen since %s: %s stops all changes on %s: %s\n", term.Instant(f.CreationTimestamp.Time),
-			f.Name, FrozenClusters(&f), phrase.OneLine(f.Spec.Reason))
+			f.Name, DescribeFrozenClusters(&f), phrase.OneLine(f.Spec.Reason))
 	}
 }
 
-// FrozenClusters names what a freeze is about.
-func FrozenClusters(f *v1alpha1.FleetFreeze) string {
+// DescribeFrozenClusters returns which clusters a freeze applies to.
+func DescribeFrozenClusters(f *v1alpha1.FleetFreeze) string {
 	if slices.Contains(f.Spec.Clusters, "*") {
 		return "the whole fleet"
 	}

@@ -1,9 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command holds what the commands of bellwether have in common: the
-// environment they run in, the flags that reach the hub, arguments, output
-// formats, completion, and how an error is shown.
+// Package command has the parts that the commands of bellwether share: the environment in which they run, the flags
+// that select the hub, arguments, output formats, completion, and the output of errors.
 package command
 
 import (
@@ -30,75 +29,75 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
-// Deliver prints a text, or writes it to a file.
-func (a *Env) Deliver(text, file string) error {
+// WriteOutput prints a text. If file is not empty, it writes the text to this file instead.
+func (a *Env) WriteOutput(text, file string) error {
 	if file == "" {
 		a.Say("%s", text)
 		return nil
 	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // a picture is for everybody
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // all users may read the output
 		return fmt.Errorf("write the output: %w", err)
 	}
 	a.Warn("Wrote %s.\n", file)
 	return nil
 }
 
-// Step tells of a step that is done.
+// Step prints that a step is complete.
 func (a *Env) Step(format string, args ...any) {
 	a.Say("%s %s\n", a.Style().Paint(term.Good, "✓"), fmt.Sprintf(format, args...))
 }
 
-// Env is what all commands share.
+// Env is the environment that all commands share.
 type Env struct {
 	Streams genericiooptions.IOStreams
 	Flags   *genericclioptions.ConfigFlags
-	// Self is how the user calls this program: bellwether or kubectl bellwether.
+	// Self is the command with which the user calls this program: bellwether or kubectl bellwether.
 	Self string
-	// Now is the time, in UTC.
+	// Now returns the current time, in UTC.
 	Now func() time.Time
-	// Connect returns a client of the hub.
+	// Connect returns a client for the hub.
 	Connect func() (client.WithWatch, error)
-	// ConnectCluster returns a client of the cluster that the flags select.
+	// ConnectCluster returns a client for the cluster that the flags select.
 	ConnectCluster func(*hub.ClusterFlags) (client.Client, error)
-	// Watch keeps an operator's rollouts in memory and tells of each change.
+	// Watch keeps the rollouts of an operator in memory, and sends a value for each change.
 	Watch func(ctx context.Context, operator client.ObjectKey) (client.Reader, <-chan struct{}, error)
-	// CanAsk tells whether there is a terminal on which somebody can answer a question.
+	// CanAsk reports whether there is a terminal on which the user can answer a question.
 	CanAsk func() bool
 	// Getenv is os.Getenv.
 	Getenv func(string) string
-	// connected is called with the hub's client by a command that reads; nil for others.
+	// connected is called with the client of the hub when a command that reads connects; nil for other commands.
 	connected func(*hub.Client)
-	// CleansUp is set by a command that removes what it made when it is interrupted. It is not
-	// ended before it has done so, unless it is interrupted again. It stays set, so that Interrupted knows.
+	// CleansUp is set by a command that removes its objects when it is interrupted. The program does not end before
+	// the removal is complete, unless it is interrupted again. CleansUp remains set, because ReportInterrupt reads it.
 	CleansUp atomic.Bool
-	// progress is the line that is shown now.
+	// progress is the progress line that is shown now.
 	progress atomic.Pointer[Progress]
 
-	// clients has the *prometheus.Client of each endpoint that a command has asked.
+	// clients has the *prometheus.Client for each endpoint that the command has queried.
 	clients sync.Map
 }
 
-// NewEnv returns what all commands share.
+// NewEnv returns the environment of the commands. program is the path of the executable.
 func NewEnv(program string, streams genericiooptions.IOStreams) *Env {
 	streams.Out, streams.ErrOut = newStream(streams.Out), newStream(streams.ErrOut)
-	a := &Env{Streams: streams, Flags: configFlags(), Self: "bellwether", Now: nowUTC,
+	a := &Env{Streams: streams, Flags: newConfigFlags(), Self: "bellwether", Now: readUTCTime,
 		Getenv: os.Getenv}
 	if base := strings.TrimSuffix(filepath.Base(program), ".exe"); base == "kubectl-bellwether" {
 		a.Self = "kubectl bellwether"
 	}
-	a.Connect, a.Watch, a.CanAsk = a.dial, a.watchRollouts, a.stdinIsTerminal
+	a.Connect, a.Watch, a.CanAsk = a.dial, a.watchRollouts, a.isStdinTerminal
 	a.ConnectCluster = (*hub.ClusterFlags).Connect
 	return a
 }
 
-// nowUTC is the time in the one zone that all commands print.
-func nowUTC() time.Time { return time.Now().UTC() }
+// readUTCTime returns the current time in UTC, the time zone of all output.
+func readUTCTime() time.Time { return time.Now().UTC() }
 
-// configFlags are kubectl's flags, less those that no command here needs.
-func configFlags() *genericclioptions.ConfigFlags {
+// newConfigFlags returns the flags of kubectl, without the flags that no command here needs.
+func newConfigFlags() *genericclioptions.ConfigFlags {
 	f := genericclioptions.NewConfigFlags(true)
 	f.CacheDir, f.ClusterName, f.AuthInfoName, f.CertFile, f.KeyFile = nil, nil, nil, nil, nil
 	f.Username, f.Password, f.ImpersonateUID, f.ImpersonateUserExtra = nil, nil, nil, nil
@@ -110,27 +109,28 @@ func configFlags() *genericclioptions.ConfigFlags {
 	})
 }
 
-// OnHub adds the flags that select the hub to a command and to all below it.
-func (a *Env) OnHub(c *cobra.Command) *cobra.Command { return a.on(c, "hub") }
+// AddHubFlags adds the flags that select the hub to a command and its subcommands.
+func (a *Env) AddHubFlags(c *cobra.Command) *cobra.Command { return a.addConnectionFlags(c, "hub") }
 
-// OnCluster adds the same flags to a command that uses a cluster which need not be the hub. The namespace is not shown,
-// as such a command chooses its own.
-func (a *Env) OnCluster(c *cobra.Command) *cobra.Command {
-	a.on(c, "cluster").PersistentFlags().Lookup("namespace").Hidden = true
+// AddClusterFlags adds the flags that select a cluster to a command and its subcommands, if this cluster need not be
+// the hub. The flag --namespace is hidden, because such a command chooses its namespace.
+func (a *Env) AddClusterFlags(c *cobra.Command) *cobra.Command {
+	a.addConnectionFlags(c, "cluster").PersistentFlags().Lookup("namespace").Hidden = true
 	return c
 }
 
-func (a *Env) on(c *cobra.Command, what string) *cobra.Command {
+// addConnectionFlags adds the connection flags of kubectl to a command. clusterName replaces "hub" in their help.
+func (a *Env) addConnectionFlags(c *cobra.Command, clusterName string) *cobra.Command {
 	flags := c.PersistentFlags()
 	a.Flags.AddFlags(flags)
 	for name, usage := range flagUsage {
-		flags.Lookup(name).Usage = strings.ReplaceAll(usage, "the hub", "the "+what)
+		flags.Lookup(name).Usage = strings.ReplaceAll(usage, "the hub", "the "+clusterName)
 	}
 	a.registerCompletions(c)
 	return c
 }
 
-// flagUsage says what kubectl's flags mean here, in fewer words.
+// flagUsage is a shorter help for the flags of kubectl.
 var flagUsage = map[string]string{
 	"kubeconfig":      "The kubeconfig `FILE` for the hub. Default: $KUBECONFIG, or ~/.kube/config.",
 	"context":         "The kubeconfig context to use. Default: the current context.",
@@ -142,14 +142,14 @@ var flagUsage = map[string]string{
 	"request-timeout": "The timeout of one request to the hub, for example 30s. 0 means no timeout.",
 }
 
-// Say writes to the user. If that fails, Exit reports it.
+// Say writes output to stdout. Exit reports it if a write fails.
 func (a *Env) Say(format string, args ...any) { _, _ = fmt.Fprintf(a.Streams.Out, format, args...) }
 
-// Warn writes to the user what is no part of the output.
+// Warn writes a message that is not part of the output to stderr.
 func (a *Env) Warn(format string, args ...any) { _, _ = fmt.Fprintf(a.Streams.ErrOut, format, args...) }
 
-// Style decides on colour and width by what the output is. A terminal may be narrower than the default width; what is
-// not a terminal gets that width wherever it runs.
+// Style returns the colours and the width for stdout. A terminal may be narrower than the default width, and is never
+// treated as wider. Output that is not a terminal always has the default width.
 func (a *Env) Style() term.Style {
 	width, terminal := TerminalWidth(a.Streams.Out)
 	if width <= 0 || width > term.DefaultWidth {
@@ -159,8 +159,7 @@ func (a *Env) Style() term.Style {
 		Program: a.Self}
 }
 
-// TerminalWidth returns the width of the terminal; false where the output is not
-// a terminal.
+// TerminalWidth returns the width of the terminal; false if the output is not a terminal.
 func TerminalWidth(out io.Writer) (int, bool) {
 	f, ok := File(out)
 	if !ok {
@@ -173,17 +172,17 @@ func TerminalWidth(out io.Writer) (int, bool) {
 	return width, true
 }
 
-// Parent makes a command that only holds others.
-func Parent(use, short string, aliases []string, children ...*cobra.Command) *cobra.Command {
+// NewParent returns a command that only has subcommands.
+func NewParent(use, short string, aliases []string, children ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Aliases: aliases}
-	OnlyHolds(c)
+	RequireSubcommand(c)
 	c.AddCommand(children...)
 	return c
 }
 
-// OnlyHolds makes a command show its help, and refuse what is none of its
-// children. Cobra alone would show the help for anything and call it a success.
-func OnlyHolds(c *cobra.Command) {
+// RequireSubcommand makes a command show its help, and return an error for an unknown subcommand. Cobra alone would
+// show the help for any argument, and exit with status 0.
+func RequireSubcommand(c *cobra.Command) {
 	c.DisableFlagsInUseLine = true
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -191,30 +190,31 @@ func OnlyHolds(c *cobra.Command) {
 			return nil
 		}
 		advice := "see `" + c.CommandPath() + " --help`"
-		if near := nearestCommand(c, args[0]); near != "" {
+		if near := findNearestCommand(c, args[0]); near != "" {
 			advice = "did you mean `" + c.CommandPath() + " " + near + "`?"
 		}
 		return exit.Hintf(advice, "there is no command `%s %s`", c.CommandPath(), args[0])
 	}
 }
 
-// nearestCommand is the child of a command whose name was probably meant: the shortest one that begins so, or else the
-// one with the fewest edits; empty if none is near.
-func nearestCommand(c *cobra.Command, typed string) string {
-	c.SuggestionsMinimumDistance = 2
+// findNearestCommand returns the name of the subcommand that the user probably meant; empty if none is similar. A
+// name that begins with the typed text comes first, then the name with the fewest edits.
+func findNearestCommand(c *cobra.Command, typed string) string {
+	c.SuggestionsMinimumDistance = 2 // in spite of its name, the maximum number of edits
 	typed = strings.ToLower(typed)
-	similar := c.SuggestionsFor(typed) // by their names, not the nearest first
+	similar := c.SuggestionsFor(typed) // in the order of their names
 	if len(similar) == 0 {
 		return ""
 	}
 	return slices.MinFunc(similar, func(a, b string) int {
-		begins := func(name string) int {
+		rankPrefix := func(name string) int {
 			if strings.HasPrefix(name, typed) {
 				return 0
 			}
 			return 1
 		}
-		return cmp.Or(begins(a)-begins(b), levenshtein.ComputeDistance(typed, a)-levenshtein.ComputeDistance(typed, b),
+		return cmp.Or(rankPrefix(a)-rankPrefix(b),
+			levenshtein.ComputeDistance(typed, a)-levenshtein.ComputeDistance(typed, b),
 			strings.Compare(a, b))
 	})
 }

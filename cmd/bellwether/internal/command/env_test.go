@@ -28,7 +28,7 @@ func TestNearestCommand(t *testing.T) {
 		"shwo":    "show",
 		"remove":  "",
 	} {
-		if got := nearestCommand(c, typed); got != want {
+		if got := findNearestCommand(c, typed); got != want {
 			t.Errorf("%s: nearest is %q, want %q", typed, got, want)
 		}
 	}

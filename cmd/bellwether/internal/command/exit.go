@@ -21,24 +21,25 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/internal/interrupt"
 )
 
-// Exit prints an error as one sentence with a hint and returns the exit code. It is not
-// that of a success if the output could not be written.
+// Exit prints an error as one sentence with a hint, and returns the exit code. The exit code is not 0 if
+// the output could not be written.
 func (a *Env) Exit(err error) int {
-	code := a.report(err)
-	failed := lost(a.Streams.Out)
-	if failed == nil || errors.Is(err, failed) {
+	code := a.reportError(err)
+	writeErr := readWriteError(a.Streams.Out)
+	if writeErr == nil || errors.Is(err, writeErr) { // no write error, or reportError has already printed it
 		return code
 	}
-	return max(code, a.report(fmt.Errorf("write the output: %w", failed)))
+	return max(code, a.reportError(fmt.Errorf("write the output: %w", writeErr)))
 }
 
-// Interrupted says in one word that an interrupt ended the command, and returns the exit code. Whatever the command
-// returns then follows from the interrupt, but where it cleans up: what it could not remove is said before.
-func (a *Env) Interrupted(err error) int {
+// ReportInterrupt prints that an interrupt ended the command, and returns the exit code. Other errors of an interrupted
+// command result from the interrupt and are not printed. The exception is a command that cleans up: its errors name
+// the objects that it could not remove.
+func (a *Env) ReportInterrupt(err error) int {
 	a.progress.Load().Stop()
 	if err != nil && a.CleansUp.Load() {
-		if message, _ := a.explain(err); message != interrupt.Word {
-			a.report(err)
+		if message, _ := a.explainError(err); message != interrupt.Word {
+			a.reportError(err)
 		}
 	}
 	if _, isTerminal := TerminalWidth(a.Streams.ErrOut); isTerminal {
@@ -48,8 +49,8 @@ func (a *Env) Interrupted(err error) int {
 	return interrupt.Status
 }
 
-// report prints an error, and returns the exit code for it.
-func (a *Env) report(err error) int {
+// reportError prints an error, and returns the exit code for the error.
+func (a *Env) reportError(err error) int {
 	if err == nil {
 		return exit.OK
 	}
@@ -60,7 +61,7 @@ func (a *Env) report(err error) int {
 		}
 		return coded.Code
 	}
-	message, advice := a.explain(err)
+	message, advice := a.explainError(err)
 	a.Warn("Error: %s\n", message)
 	if detail := oci.Detail(err); detail != "" {
 		a.Warn("Cause: %s\n", detail)
@@ -71,18 +72,17 @@ func (a *Env) report(err error) int {
 	return exit.Error
 }
 
-// Sentence is an error with what to do about it in one sentence, for a report that is
-// not complete because of it.
-func (a *Env) Sentence(err error) string {
-	message, advice := a.explain(err)
+// FormatSentence returns an error and its hint as one sentence, for a report that is incomplete because of the error.
+func (a *Env) FormatSentence(err error) string {
+	message, advice := a.explainError(err)
 	if advice != "" {
 		message += "; " + advice
 	}
 	return message
 }
 
-// server is the part of a URL that names a server.
-func server(address string) string {
+// formatServer returns the scheme and host of a URL; if the URL is invalid, it returns the URL unchanged.
+func formatServer(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {
 		return address
@@ -90,8 +90,8 @@ func server(address string) string {
 	return parsed.Scheme + "://" + parsed.Host
 }
 
-// diskFull says in one line which file did not fit.
-func diskFull(err error) string {
+// describeFullDisk returns a message that the disk is full, with the name of the file that could not be written.
+func describeFullDisk(err error) string {
 	var file *fs.PathError
 	if errors.As(err, &file) {
 		return "the disk is full: cannot write " + file.Path
@@ -99,11 +99,11 @@ func diskFull(err error) string {
 	return "the disk is full"
 }
 
-// explain turns what libraries say into words that help.
-func (a *Env) explain(err error) (message, advice string) {
-	// Whatever else went wrong, such as the removal of what was written, follows from it.
+// explainError returns a message for an error of a library, and what the user can do about it.
+func (a *Env) explainError(err error) (message, advice string) {
+	// A full disk causes other errors, such as a failed removal of files, so it is reported first.
 	if errors.Is(err, syscall.ENOSPC) {
-		return diskFull(err), "delete files there, or write to another disk; " +
+		return describeFullDisk(err), "delete files there, or write to another disk; " +
 			"TMPDIR names the folder for temporary files"
 	}
 	var hinted *exit.HintError
@@ -114,16 +114,17 @@ func (a *Env) explain(err error) (message, advice string) {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return interrupt.Word, ""
+	// The text also detects errors of libraries that do not wrap the original error.
 	case meta.IsNoMatchError(err) || strings.Contains(err.Error(), "no matches for kind"):
 		return "this cluster is not a Bellwether hub: it does not serve the API bellwether.dev/v1alpha1",
 			fmt.Sprintf("select the hub with --kubeconfig or --context, or install the hub on this cluster "+
 				"with `%s install hub`", a.Self)
 	case apierrors.IsForbidden(err):
-		return err.Error(), hub.AdviceOnDenial(err)
+		return err.Error(), hub.FormatDenialHint(err)
 	case apierrors.IsUnauthorized(err):
 		return "the hub does not accept your credentials", "log in again, or select another --context"
 	case errors.As(err, &address):
-		return fmt.Sprintf("cannot reach the hub at %s: %v", server(address.URL), cause(address)),
+		return fmt.Sprintf("cannot reach the hub at %s: %v", formatServer(address.URL), findCause(address)),
 			"check --kubeconfig and --context, and that the hub is running"
 	default:
 		return err.Error(), ""

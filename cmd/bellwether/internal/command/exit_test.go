@@ -22,12 +22,12 @@ import (
 
 func TestExplainKnowsInterrupts(t *testing.T) {
 	a := NewEnv("bellwether", genericiooptions.IOStreams{})
-	if message, _ := a.explain(errors.Join(errors.New("x"), context.Canceled)); message != "interrupted" {
+	if message, _ := a.explainError(errors.Join(errors.New("x"), context.Canceled)); message != "interrupted" {
 		t.Errorf("an interrupt is explained as %q", message)
 	}
 }
 
-// TestWhatARegistrySaidIsPrinted: a status does not tell it, and whoever runs the command may know.
+// TestWhatARegistrySaidIsPrinted: a status does not contain the registry's message, and the user may see it.
 func TestWhatARegistrySaidIsPrinted(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "your quota is used up", http.StatusForbidden)
@@ -45,7 +45,7 @@ func TestWhatARegistrySaidIsPrinted(t *testing.T) {
 	}
 }
 
-// TestUnreachableHubIsNamed: the server and the cause, without the path that the client library asks for first.
+// TestUnreachableHubIsNamed: the server and the cause, without the path of the first request of the client library.
 func TestUnreachableHubIsNamed(t *testing.T) {
 	a := NewEnv("bellwether", genericiooptions.IOStreams{})
 	for want, cause := range map[string]error{
@@ -54,13 +54,13 @@ func TestUnreachableHubIsNamed(t *testing.T) {
 	} {
 		err := fmt.Errorf("failed to get server groups: %w", &url.Error{Op: "Get",
 			URL: "https://hub.example.com:6443/api?timeout=32s", Err: cause})
-		if got, advice := a.explain(err); got != want || advice == "" {
+		if got, advice := a.explainError(err); got != want || advice == "" {
 			t.Errorf("got %q (%s), want %q", got, advice, want)
 		}
 	}
 }
 
-// TestInterrupted: a command that was interrupted says one word, but for what it could not remove.
+// TestInterrupted: an interrupted command prints one word, and the objects that it could not remove.
 func TestInterrupted(t *testing.T) {
 	canceled := fmt.Errorf("list clusters: %w", context.Canceled)
 	for name, tc := range map[string]struct {
@@ -82,7 +82,7 @@ func TestInterrupted(t *testing.T) {
 			streams, _, out, complaints := genericiooptions.NewTestIOStreams()
 			a := NewEnv("bellwether", streams)
 			a.CleansUp.Store(tc.cleansUp)
-			code := a.Interrupted(tc.err)
+			code := a.ReportInterrupt(tc.err)
 			if got := complaints.String(); code != 130 || got != tc.says+"interrupted\n" || out.Len() > 0 {
 				t.Errorf("it ends with %d and says %q and %q", code, out, got)
 			}

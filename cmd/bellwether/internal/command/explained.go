@@ -10,10 +10,10 @@ import (
 	"github.com/bellwether-dev/bellwether/explain"
 )
 
-// Explained prints one object: its name; or its explanation, where data is asked
-// for; or its details as text, followed by what the explanation says of a state
-// that is not healthy.
-func (a *Env) Explained(o *Output, obj runtime.Object, e explain.Explanation, details func(term.Style) string) error {
+// PrintExplained prints one object in the format of o: its name; its explanation as data; or its details as text. The
+// text is followed by the explanation if the state of the object is not healthy.
+func (a *Env) PrintExplained(o *Output, obj runtime.Object, e explain.Explanation,
+	details func(term.Style) string) error {
 	if o.Format == OutputName {
 		return o.Object(a.Streams.Out, obj)
 	}
@@ -23,7 +23,7 @@ func (a *Env) Explained(o *Output, obj runtime.Object, e explain.Explanation, de
 	style := a.StyleOf(o)
 	a.Say("%s", details(style))
 	if e.State != explain.Healthy {
-		a.Say("%s", term.Verdict(e, a.Now(), style))
+		a.Say("%s", term.RenderVerdict(e, a.Now(), style))
 	}
 	return nil
 }

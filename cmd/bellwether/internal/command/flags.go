@@ -14,34 +14,34 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// FlagError is an error of pflag with what to do about it. What is wrong with a value is said in the words of a user,
-// not in those of the parser.
-func FlagError(c *cobra.Command, err error) error {
+// ExplainFlagError adds a hint to an error of pflag. An invalid value gets a message that does
+// not use the terms of the parser.
+func ExplainFlagError(c *cobra.Command, err error) error {
 	help := "see `" + c.CommandPath() + " --help`"
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return exit.Hint(err, help)
 	}
 	flag := invalid.GetFlag()
-	if use, known := valuesOf[flag.Value.Type()]; known {
+	if use, ok := valueHints[flag.Value.Type()]; ok {
 		help = "use " + use
 	}
 	return exit.Hintf(help, "invalid value %q of --%s", invalid.GetValue(), flag.Name)
 }
 
-// valuesOf says what the values of a type of flag are.
-var valuesOf = map[string]string{
+// valueHints has the possible values of each type of flag.
+var valueHints = map[string]string{
 	"bool": "true or false", "duration": "a duration such as 30s, 5m or 2h", "float64": "a number such as 14.4",
 	"int": "a whole number", "int32": "a whole number", "uint64": "a whole number from 0",
 	"stringToString": "KEY=VALUE",
 }
 
-// Required refuses a command line without one of these flags.
-func Required(c *cobra.Command, names ...string) {
+// RequireFlags makes a command refuse a command line that lacks one of these flags.
+func RequireFlags(c *cobra.Command, names ...string) {
 	for _, name := range names {
 		_ = c.MarkFlagRequired(name) // for completion
 	}
-	alsoCheck(c, func(c *cobra.Command) error {
+	addCheck(c, func(c *cobra.Command) error {
 		var missing []string
 		for _, name := range names {
 			if !c.Flags().Changed(name) {
@@ -55,22 +55,22 @@ func Required(c *cobra.Command, names ...string) {
 	})
 }
 
-// Exclusive refuses a command line with more than one of these flags.
-func Exclusive(c *cobra.Command, names ...string) {
+// ExcludeFlags makes a command refuse a command line with more than one of these flags.
+func ExcludeFlags(c *cobra.Command, names ...string) {
 	c.MarkFlagsMutuallyExclusive(names...) // for completion
-	alsoCheck(c, func(c *cobra.Command) error {
-		if given := given(c, names); len(given) > 1 {
+	addCheck(c, func(c *cobra.Command) error {
+		if given := listGivenFlags(c, names); len(given) > 1 {
 			return exit.Hintf("set only one of them", "%s exclude each other", strings.Join(given, " and "))
 		}
 		return nil
 	})
 }
 
-// OneRequired refuses a command line with none of these flags.
-func OneRequired(c *cobra.Command, names ...string) {
+// RequireOneFlag makes a command refuse a command line with none of these flags.
+func RequireOneFlag(c *cobra.Command, names ...string) {
 	c.MarkFlagsOneRequired(names...) // for completion
-	alsoCheck(c, func(c *cobra.Command) error {
-		if len(given(c, names)) > 0 {
+	addCheck(c, func(c *cobra.Command) error {
+		if len(listGivenFlags(c, names)) > 0 {
 			return nil
 		}
 		var all []string
@@ -81,8 +81,8 @@ func OneRequired(c *cobra.Command, names ...string) {
 	})
 }
 
-// given are those of the flags that the user set.
-func given(c *cobra.Command, names []string) []string {
+// listGivenFlags returns the flags of names that the user set, with "--".
+func listGivenFlags(c *cobra.Command, names []string) []string {
 	var out []string
 	for _, name := range names {
 		if c.Flags().Changed(name) {
@@ -92,12 +92,13 @@ func given(c *cobra.Command, names []string) []string {
 	return out
 }
 
-// alsoCheck adds a check to that of the arguments. Cobra's own checks of flags come later, and speak of groups.
-func alsoCheck(c *cobra.Command, check func(*cobra.Command) error) {
-	before := c.Args
+// addCheck makes check run after the check of the arguments. The checks of flags in Cobra run later, and their
+// messages describe groups of flags.
+func addCheck(c *cobra.Command, check func(*cobra.Command) error) {
+	checkArgs := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
-		if before != nil {
-			if err := before(c, args); err != nil {
+		if checkArgs != nil {
+			if err := checkArgs(c, args); err != nil {
 				return err
 			}
 		}
@@ -105,32 +106,33 @@ func alsoCheck(c *cobra.Command, check func(*cobra.Command) error) {
 	}
 }
 
-// Timeout adds the flag --timeout, and refuses one that is over before it began. Where the default is 0, that means no
-// timeout.
-func Timeout(c *cobra.Command, p *time.Duration, value time.Duration, usage string) {
+// AddTimeout adds the flag --timeout, and refuses a timeout that is not positive. The default is always accepted; a
+// default of 0 means no timeout.
+func AddTimeout(c *cobra.Command, p *time.Duration, value time.Duration, usage string) {
 	c.Flags().DurationVar(p, "timeout", value, usage)
-	alsoCheck(c, func(*cobra.Command) error {
+	addCheck(c, func(*cobra.Command) error {
 		if *p > 0 || *p == value {
 			return nil
 		}
-		return exit.Hintf("use "+valuesOf["duration"], "invalid value %q of --timeout", *p)
+		return exit.Hintf("use "+valueHints["duration"], "invalid value %q of --timeout", *p)
 	})
 }
 
-// ErrorsAre makes a command whose exit status 1 is an answer end with another one after an error of any kind, also of
-// its flags and arguments. It comes after everything else that is set on the command.
-func (a *Env) ErrorsAre(code int, c *cobra.Command) *cobra.Command {
-	as := func(err error) error {
-		var answer *exit.CodeError
-		if err == nil || errors.As(err, &answer) {
+// SetErrorCode makes a command end with this exit status after any error that is not a CodeError, also an error of
+// its flags and arguments. It is for commands whose exit status 1 is a result. It must be called after all
+// other settings of the command.
+func (a *Env) SetErrorCode(code int, c *cobra.Command) *cobra.Command {
+	setCode := func(err error) error {
+		var coded *exit.CodeError
+		if err == nil || errors.As(err, &coded) {
 			return err
 		}
-		a.report(err)
+		a.reportError(err)
 		return &exit.CodeError{Code: code}
 	}
-	args, run := c.Args, c.RunE
-	c.Args = func(c *cobra.Command, given []string) error { return as(args(c, given)) }
-	c.RunE = func(c *cobra.Command, given []string) error { return as(run(c, given)) }
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return as(FlagError(c, err)) })
+	checkArgs, run := c.Args, c.RunE
+	c.Args = func(c *cobra.Command, args []string) error { return setCode(checkArgs(c, args)) }
+	c.RunE = func(c *cobra.Command, args []string) error { return setCode(run(c, args)) }
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return setCode(ExplainFlagError(c, err)) })
 	return c
 }

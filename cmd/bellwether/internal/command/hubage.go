@@ -14,22 +14,22 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-// oldAfter is how long after the hub's last sign of life what it wrote counts as old. A leader renews its Lease every
-// few seconds; a minute is enough for another replica to take over.
-const oldAfter = time.Minute
+// maxHubAge is the age of the hub's last Lease renewal after which its data counts as old. A leader renews its Lease
+// every few seconds; another replica takes over within a minute.
+const maxHubAge = time.Minute
 
-// hubAgeTimeout bounds how long a command waits to learn when the hub was last seen.
+// hubAgeTimeout limits how long a command waits for the time at which the hub was last seen.
 const hubAgeTimeout = 3 * time.Second
 
-// Reads makes a command that shows what the hub knows say on stderr when the hub was last seen, if that is long ago. It
-// does so when the command connects to the hub.
-func (a *Env) Reads(c *cobra.Command) {
+// WarnOfOldState makes a command that shows data of the hub print on stderr when the hub was last seen, if this was
+// long ago. The command prints the warning when it connects to the hub.
+func (a *Env) WarnOfOldState(c *cobra.Command) {
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
-		var once sync.Once // a command may read in several goroutines, each of which connects
+		var once sync.Once // several goroutines of a command may connect
 		a.connected = func(h *hub.Client) {
 			once.Do(func() {
-				if text := a.HubAway(c.Context(), h); text != "" {
+				if text := a.DescribeHubAge(c.Context(), h); text != "" {
 					a.Warn("%s\n", text)
 				}
 			})
@@ -39,19 +39,20 @@ func (a *Env) Reads(c *cobra.Command) {
 	}
 }
 
-// HubAway says when the hub was last seen, if that is long ago. It is empty if the hub was seen lately, or if that
-// cannot be read: because of missing rights, or because the hubs agree through a Lease on another cluster.
-func (a *Env) HubAway(ctx context.Context, h *hub.Client) string {
+// DescribeHubAge returns when the hub was last seen, if this was long ago. It returns an empty string if the
+// hub was seen recently, or if the time cannot be read: because a permission is missing, or because
+// the Lease is on another cluster.
+func (a *Env) DescribeHubAge(ctx context.Context, h *hub.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, hubAgeTimeout)
 	defer cancel()
-	seen, err := h.LastSeen(ctx)
-	if err != nil || seen.IsZero() {
+	lastSeen, err := h.LastSeen(ctx)
+	if err != nil || lastSeen.IsZero() {
 		return ""
 	}
-	age := a.Now().Sub(seen)
-	if age <= oldAfter {
+	age := a.Now().Sub(lastSeen)
+	if age <= maxHubAge {
 		return ""
 	}
-	return "The hub was last seen at " + term.Instant(seen) + ", " + term.Span(age) +
+	return "The hub was last seen at " + term.Instant(lastSeen) + ", " + term.Span(age) +
 		" ago: what is below may be older than it looks."
 }

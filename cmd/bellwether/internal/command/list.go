@@ -15,17 +15,17 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-// Scope is the choice between the user's namespace and all of them.
+// Scope selects the user's namespace or all namespaces.
 type Scope struct{ All bool }
 
-// Add adds the flag to a command. It means the same everywhere: all namespaces on the hub.
+// Add adds the flag --all-namespaces to a command. In all commands, it selects all namespaces on the hub.
 func (s *Scope) Add(c *cobra.Command) {
 	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "Use the objects of all namespaces on the hub.")
 }
 
-// Given returns the namespace of -n, for a command that shows all namespaces unless it is set. -n and -A exclude each
-// other there.
-func (s *Scope) Given(a *Env) (string, error) {
+// ReadNamespace returns the namespace of -n, for a command that shows all namespaces by default; empty if -n is not
+// set. It returns an error if both -n and -A are set.
+func (s *Scope) ReadNamespace(a *Env) (string, error) {
 	namespace := ""
 	if a.Flags.Namespace != nil {
 		namespace = *a.Flags.Namespace
@@ -44,30 +44,30 @@ func (s *Scope) Options(h *hub.Client) []client.ListOption {
 	return []client.ListOption{client.InNamespace(h.Namespace)}
 }
 
-// None returns the message for an empty list.
-func (s *Scope) None(h *hub.Client, what string) string {
+// EmptyMessage returns the message for an empty list. nouns is the plural of what is listed.
+func (s *Scope) EmptyMessage(h *hub.Client, nouns string) string {
 	if s.All {
-		return "There are no " + what + "."
+		return "There are no " + nouns + "."
 	}
-	return fmt.Sprintf("There are no %s in namespace %q. Use -A to list all namespaces.", what, h.Namespace)
+	return fmt.Sprintf("There are no %s in namespace %q. Use -A to list all namespaces.", nouns, h.Namespace)
 }
 
-// Listing is a command that lists one kind of object of a namespace.
+// Listing describes a command that lists one kind of namespaced object.
 type Listing[L client.ObjectList] struct {
-	What    string
+	Nouns   string
 	Short   string
 	Example string
-	// Check checks flags that the list has besides; nil if there are none.
+	// Check checks the additional flags of the list; nil if there are none.
 	Check func() error
 	Empty func() L
-	// Table renders the list, and may take items out of it.
+	// Table returns the table of the list, and may remove items from the list.
 	Table func(context.Context, *hub.Client, L, term.Listing) (*term.Table, error)
 }
 
-// ListCommand returns a command that lists objects of one kind.
+// ListCommand returns the command list for one kind of object, in the user's namespace or with -A in all namespaces.
 func ListCommand[L client.ObjectList](a *Env, l Listing[L]) *cobra.Command {
 	var out Output
-	var in Scope
+	var scope Scope
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: l.Short, Example: l.Example, Args: NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -83,20 +83,20 @@ func ListCommand[L client.ObjectList](a *Env, l Listing[L]) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.TellOfFreezes(c.Context(), h)
+			a.WarnOfFreezes(c.Context(), h)
 			list := l.Empty()
-			if err := h.List(c.Context(), list, in.Options(h)...); err != nil {
-				return fmt.Errorf("list %s: %w", l.What, err)
+			if err := h.List(c.Context(), list, scope.Options(h)...); err != nil {
+				return fmt.Errorf("list %s: %w", l.Nouns, err)
 			}
 			table, err := l.Table(c.Context(), h, list,
-				term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All, Data: !out.Table()})
+				term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: scope.All, Data: !out.Table()})
 			if err != nil {
 				return err
 			}
-			return a.List(&out, list, table, in.None(h, l.What))
+			return a.List(&out, list, table, scope.EmptyMessage(h, l.Nouns))
 		},
 	}
-	in.Add(c)
+	scope.Add(c)
 	out.Add(c, OutputWide, OutputJSON, OutputYAML, OutputName)
 	return c
 }

@@ -45,7 +45,7 @@ func TestPoliciesThatCannotBeRead(t *testing.T) {
 						}}).Build(), nil
 				}
 				begin := time.Now()
-				notified := a.Notified(t.Context())
+				notified := a.NewNotifiedFunc(t.Context())
 				if took := time.Since(begin); took != tc.took {
 					t.Errorf("it took %s, want %s", took, tc.took)
 				}

@@ -21,13 +21,13 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-// OutputHTML is a page of HTML.
+// OutputHTML is the output format for an HTML page.
 const OutputHTML = "html"
 
-// OutputMarkdown is Markdown.
+// OutputMarkdown is the output format for Markdown.
 const OutputMarkdown = "markdown"
 
-// Formats of pictures.
+// Output formats of graphs.
 const (
 	OutputText    = "text"
 	OutputSVG     = "svg"
@@ -44,7 +44,7 @@ const (
 	OutputName  = "name"
 )
 
-// Output is the value of -o.
+// Output is the value of the flag -o, and its allowed values.
 type Output struct {
 	Format  string
 	Allowed []string
@@ -64,7 +64,7 @@ func (o *Output) Add(c *cobra.Command, allowed ...string) {
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Check returns an error if the format is not one of those allowed.
+// Check returns an error if the format is not an allowed format.
 func (o *Output) Check() error {
 	if o.Format == OutputTable {
 		return nil
@@ -81,13 +81,13 @@ func (o *Output) Check() error {
 	return exit.Hintf(use, "invalid value %q of -o", o.Format)
 }
 
-// Table reports whether a table is to be printed.
+// Table reports whether the format is a table.
 func (o *Output) Table() bool { return o.Format == OutputTable || o.Format == OutputWide }
 
-// Wide reports whether a table with all columns is to be printed.
+// Wide reports whether the format is a table with all columns.
 func (o *Output) Wide() bool { return o.Format == OutputWide }
 
-// Object prints an object or a list of the API.
+// Object prints an object or a list of the API as JSON, as YAML or by its name.
 func (o *Output) Object(w io.Writer, obj runtime.Object) error {
 	var printer printers.ResourcePrinter
 	switch o.Format {
@@ -104,20 +104,20 @@ func (o *Output) Object(w io.Writer, obj runtime.Object) error {
 		return err
 	}
 	printer = &printers.OmitManagedFieldsPrinter{Delegate: printers.NewTypeSetter(hub.Scheme).ToPrinter(printer)}
-	one := func(obj runtime.Object) error {
+	printObject := func(obj runtime.Object) error {
 		if err := printer.PrintObj(obj, w); err != nil {
 			return fmt.Errorf("print object: %w", err)
 		}
 		return nil
 	}
-	if o.Format == OutputName && meta.IsListType(obj) { // which the printer for names does not take
-		return meta.EachListItem(obj, one)
+	if o.Format == OutputName && meta.IsListType(obj) { // NamePrinter does not accept lists
+		return meta.EachListItem(obj, printObject)
 	}
-	return one(obj)
+	return printObject(obj)
 }
 
-// setKinds fills in the kinds of a list's items, which a typed client leaves
-// out and a reader of the output needs.
+// setKinds sets the kind of each item of a list. A typed client omits the kinds, and a
+// reader of the output needs them.
 func setKinds(obj runtime.Object) error {
 	if !meta.IsListType(obj) {
 		return nil
@@ -132,7 +132,7 @@ func setKinds(obj runtime.Object) error {
 	})
 }
 
-// Value prints what is no object of the API.
+// Value prints a value that is not an object of the API, as JSON or YAML.
 func (o *Output) Value(w io.Writer, v any) error {
 	text, err := json.MarshalIndent(v, "", "    ")
 	if err == nil && o.Format == OutputYAML {
@@ -150,26 +150,26 @@ func (o *Output) Value(w io.Writer, v any) error {
 	return nil
 }
 
-// List prints a list of the API: a table, what to say when it is empty, or the
-// list in another format.
-func (a *Env) List(o *Output, list runtime.Object, table *term.Table, none string) error {
+// List prints a list of the API: as a table, or in another format. For an empty table it
+// prints emptyMessage on stderr.
+func (a *Env) List(o *Output, list runtime.Object, table *term.Table, emptyMessage string) error {
 	if !o.Table() {
 		return o.Object(a.Streams.Out, list)
 	}
 	if len(table.Rows) == 0 {
-		a.Warn("%s\n", none)
+		a.Warn("%s\n", emptyMessage)
 		return nil
 	}
 	a.Table(o, table)
 	return nil
 }
 
-// Table prints a table; a wide one is never cut.
+// Table prints a table. A wide table is never cut.
 func (a *Env) Table(o *Output, t *term.Table) {
 	a.Say("%s", t.Render(a.StyleOf(o)))
 }
 
-// StyleOf is the style of an output: a wide one has all columns, and no line of it is broken or cut.
+// StyleOf returns the style for an output. A wide output has all columns, and its lines are not broken or cut.
 func (a *Env) StyleOf(o *Output) term.Style {
 	style := a.Style()
 	if o.Wide() {

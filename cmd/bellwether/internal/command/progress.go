@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// progressAfter is how long a command may take without a word.
-	progressAfter = 2 * time.Second
-	// progressEvery is how often the line changes.
-	progressEvery = 250 * time.Millisecond
+	// progressDelay is the time before the progress line appears.
+	progressDelay = 2 * time.Second
+	// progressInterval is how often the line changes.
+	progressInterval = 250 * time.Millisecond
 )
 
-// Progress shows on the terminal how far a command is, on a line of its own that is gone when the command ends. It
-// shows nothing in the first two seconds, and nothing at all where stderr is not a terminal. Its methods may be called
-// from several goroutines; those of nil do nothing.
+// Progress shows on the terminal how far a command is, in a line that is removed when the command ends. It shows
+// nothing in the first two seconds, and nothing if stderr is not a terminal. Its methods may be called from several
+// goroutines. On a nil Progress they do nothing.
 type Progress struct {
 	out   io.Writer
 	width int
@@ -35,15 +35,15 @@ type Progress struct {
 	shown       bool
 }
 
-// Progress begins to show how far the command is: what it does, as in "reading the catalog". It is to be stopped before
-// anything is printed, and its line goes to stderr.
+// Progress starts a progress line on stderr. doing is what the command does, as in "reading the catalog". The caller
+// must call Stop before it prints anything. It returns nil if stderr is not a terminal.
 func (a *Env) Progress(doing string) *Progress {
 	width, terminal := TerminalWidth(a.Streams.ErrOut)
 	if !terminal || a.Getenv("CI") != "" || a.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	ticker := time.NewTicker(progressEvery)
-	p := newProgress(rawOf(a.Streams.ErrOut), width, doing, time.Now())
+	ticker := time.NewTicker(progressInterval)
+	p := newProgress(unwrapStream(a.Streams.ErrOut), width, doing, time.Now())
 	a.progress.Store(p)
 	go func() {
 		defer ticker.Stop()
@@ -52,8 +52,8 @@ func (a *Env) Progress(doing string) *Progress {
 	return p
 }
 
-// newProgress takes the width that a terminal reports. One that reports none, as serial consoles and some containers
-// do, has the default width.
+// newProgress returns a progress line that is not shown yet. A width of 0, which serial consoles and some containers
+// report, is replaced by the default width.
 func newProgress(out io.Writer, width int, doing string, start time.Time) *Progress {
 	if width <= 0 {
 		width = term.DefaultWidth
@@ -62,7 +62,7 @@ func newProgress(out io.Writer, width int, doing string, start time.Time) *Progr
 		ended: make(chan struct{})}
 }
 
-// run shows the line at each tick until it is stopped.
+// run shows the line at each tick until Stop is called.
 func (p *Progress) run(ticks <-chan time.Time) {
 	defer close(p.ended)
 	for {
@@ -70,14 +70,14 @@ func (p *Progress) run(ticks <-chan time.Time) {
 		case <-p.stop:
 			return
 		case now := <-ticks:
-			if now.Sub(p.start) >= progressAfter {
+			if now.Sub(p.start) >= progressDelay {
 				p.show(now)
 			}
 		}
 	}
 }
 
-// Doing says what the command does next.
+// Doing sets what the command does next.
 func (p *Progress) Doing(doing string) {
 	if p == nil {
 		return
@@ -87,7 +87,7 @@ func (p *Progress) Doing(doing string) {
 	p.doing, p.done, p.total = doing, 0, 0
 }
 
-// Count says how much of it is done; unit is the plural of what is counted.
+// Count sets how much of the work is done. unit is the plural of what is counted.
 func (p *Progress) Count(done, total int, unit string) {
 	if p == nil {
 		return
@@ -97,7 +97,7 @@ func (p *Progress) Count(done, total int, unit string) {
 	p.done, p.total, p.unit = done, total, unit
 }
 
-// Print writes text where the line is; the line comes back below it.
+// Print removes the line and calls write. The line appears again below the text that write prints.
 func (p *Progress) Print(write func()) {
 	if p == nil {
 		write()
@@ -116,20 +116,21 @@ func (p *Progress) Stop() {
 	}
 	p.mu.Lock()
 	select {
-	case <-p.stop:
+	case <-p.stop: // already closed
 	default:
 		close(p.stop)
 	}
 	p.mu.Unlock()
-	<-p.ended
+	<-p.ended // run needs the lock until it ends
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
 }
 
-// clearLine goes to the beginning of the line and removes what is there.
+// clearLine moves the cursor to the beginning of the line and clears the line.
 const clearLine = "\r\x1b[K"
 
+// clear removes the line from the terminal if it is shown. The caller must hold the lock.
 func (p *Progress) clear() {
 	if p.shown {
 		_, _ = io.WriteString(p.out, clearLine)
@@ -137,6 +138,7 @@ func (p *Progress) clear() {
 	p.shown = false
 }
 
+// show writes the line with the work that is done and the time since the start.
 func (p *Progress) show(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// Ticks are played one by one, so that the test knows what each of them wrote.
+// The test sends the ticks one by one, so that it can check the output of each tick.
 func TestProgress(t *testing.T) {
 	start := time.Date(2026, time.November, 21, 0, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
@@ -22,7 +22,7 @@ func TestProgress(t *testing.T) {
 	var got []string
 	tick := func(after time.Duration) {
 		ticks <- start.Add(after)
-		ticks <- start // The one before is done with; this one shows nothing.
+		ticks <- start // The previous tick is complete; this tick shows nothing.
 		got = append(got, out.String())
 		out.Reset()
 	}

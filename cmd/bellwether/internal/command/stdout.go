@@ -13,32 +13,32 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-// stream is stdout or stderr. It escapes what is written, so that no text from a cluster or a registry acts on the
-// terminal, and keeps the first error, so that a command whose output is lost does not end as a success, whichever way
-// it writes.
+// stream is stdout or stderr. It escapes all text, so that text from a cluster or a registry cannot control the
+// terminal. It also keeps the first write error, so that a command whose output is lost does not exit with status 0.
 type stream struct {
 	raw io.Writer
 
-	mu     sync.Mutex
-	shown  term.Writer
-	failed error
+	mu      sync.Mutex
+	escaped term.Writer
+	failed  error
 }
 
-func newStream(raw io.Writer) *stream { return &stream{raw: raw, shown: term.Writer{Writer: raw}} }
+func newStream(raw io.Writer) *stream { return &stream{raw: raw, escaped: term.Writer{Writer: raw}} }
 
+// Write implements io.Writer.
 func (o *stream) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n, err := o.shown.Write(p)
-	// A reader that closed its end, such as head, has what it wants.
+	n, err := o.escaped.Write(p)
+	// EPIPE is not a failure: a reader such as head closes the pipe when it needs no more output.
 	if err != nil && !errors.Is(err, syscall.EPIPE) && o.failed == nil {
 		o.failed = err
 	}
-	return n, err //nolint:wrapcheck // an io.Writer passes on the errors of the one that it writes to
+	return n, err //nolint:wrapcheck // an io.Writer returns the errors of the underlying writer
 }
 
-// lost returns the first error of writing to a stream.
-func lost(out io.Writer) error {
+// readWriteError returns the first write error of a stream.
+func readWriteError(out io.Writer) error {
 	o, ok := out.(*stream)
 	if !ok {
 		return nil
@@ -48,16 +48,17 @@ func lost(out io.Writer) error {
 	return o.failed
 }
 
-// rawOf is what a stream writes to, for those who move the cursor.
-func rawOf(out io.Writer) io.Writer {
+// unwrapStream returns the writer below a stream, for callers that move the cursor.
+func unwrapStream(out io.Writer) io.Writer {
 	if o, ok := out.(*stream); ok {
 		return o.raw
 	}
 	return out
 }
 
-// File returns the file that a stream of Env writes to; false if it is none. What is written to it is not escaped.
+// File returns the file of a stream of Env; false if the stream does not write to a file. Text that is
+// written to the file is not escaped.
 func File(out io.Writer) (*os.File, bool) {
-	f, ok := rawOf(out).(*os.File)
+	f, ok := unwrapStream(out).(*os.File)
 	return f, ok
 }

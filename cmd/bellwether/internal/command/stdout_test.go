@@ -15,14 +15,14 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// broken is a stdout that fails in one way.
+// broken is a stdout that fails with one error.
 type broken struct{ errno syscall.Errno }
 
 func (b broken) Write([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: b.errno}
 }
 
-// A command whose output is lost is no success, and says so once; what it found out still decides its exit code.
+// A command whose output is lost fails, and reports this once. Its result still decides the exit code.
 func TestOutputLost(t *testing.T) {
 	value := &Output{Format: OutputJSON}
 	say := func(a *Env) error { a.Say("a report\n"); return nil }

@@ -16,12 +16,12 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
 
-// watchRollouts keeps an operator's rollouts, its installs and the fleet in
-// memory, and says when any of them changed.
+// watchRollouts keeps the rollouts and installs of an operator, and the clusters of the fleet, in memory. The channel
+// receives a value after a change.
 func (a *Env) watchRollouts(ctx context.Context, operator client.ObjectKey) (client.Reader, <-chan struct{}, error) {
 	config, err := a.restConfig()
 	if err != nil {
-		return nil, nil, BadKubeconfig(err)
+		return nil, nil, AddKubeconfigHint(err)
 	}
 	installs := labels.SelectorFromSet(v1alpha1.OperatorReference(operator).Labels())
 	watched, err := cache.New(config, cache.Options{Scheme: hub.Scheme,
@@ -35,21 +35,22 @@ func (a *Env) watchRollouts(ctx context.Context, operator client.ObjectKey) (cli
 		return nil, nil, fmt.Errorf("watch rollouts: %w", err)
 	}
 	changed := make(chan struct{}, 1)
-	if err := notify(ctx, watched, changed); err != nil {
+	if err := addEventHandlers(ctx, watched, changed); err != nil {
 		return nil, nil, err
 	}
-	go func() { _ = watched.Start(ctx) }() // ends with ctx, and has no other error
+	go func() { _ = watched.Start(ctx) }() // it ends when ctx ends, and returns no other error
 	if !watched.WaitForCacheSync(ctx) {
 		return nil, nil, fmt.Errorf("watch rollouts: %w", context.Cause(ctx))
 	}
 	return watched, changed, nil
 }
 
-func notify(ctx context.Context, watched cache.Cache, changed chan<- struct{}) error {
-	tell := func() {
+// addEventHandlers makes every change of the watched objects send a value to changed.
+func addEventHandlers(ctx context.Context, watched cache.Cache, changed chan<- struct{}) error {
+	signalChange := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // a change is waiting to be seen already
+		default: // a value is already in the channel
 		}
 	}
 	for _, kind := range []client.Object{&v1alpha1.OperatorRollout{}, &v1alpha1.OperatorInstall{},
@@ -59,7 +60,8 @@ func notify(ctx context.Context, watched cache.Cache, changed chan<- struct{}) e
 			return fmt.Errorf("watch rollouts: %w", err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+			AddFunc: func(any) { signalChange() }, UpdateFunc: func(any, any) { signalChange() },
+			DeleteFunc: func(any) { signalChange() },
 		}); err != nil {
 			return fmt.Errorf("watch rollouts: %w", err)
 		}

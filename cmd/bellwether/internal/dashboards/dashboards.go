@@ -1,8 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dashboards holds the commands that list and write the Grafana
-// dashboards.
+// Package dashboards provides the commands that list and write the Grafana dashboards.
 package dashboards
 
 import (
@@ -26,14 +25,14 @@ import (
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command dashboards with its subcommands.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("dashboards", "List and write the Grafana dashboards", []string{"dashboard"},
-		a.dashboardsListCommand(), a.dashboardsWriteCommand())
+	return command.NewParent("dashboards", "List and write the Grafana dashboards", []string{"dashboard"},
+		a.newListCommand(), a.newWriteCommand())
 }
 
-func (a *app) dashboardsListCommand() *cobra.Command {
+func (a *app) newListCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List the dashboards", Args: command.NoArgs,
@@ -44,9 +43,9 @@ func (a *app) dashboardsListCommand() *cobra.Command {
 			}
 			all := dashboards.All()
 			if !out.Table() {
-				return out.Value(a.Streams.Out, summaries(all))
+				return out.Value(a.Streams.Out, summarize(all))
 			}
-			a.Table(&out, dashboardTable(all))
+			a.Table(&out, buildTable(all))
 			return nil
 		},
 	}
@@ -54,7 +53,7 @@ func (a *app) dashboardsListCommand() *cobra.Command {
 	return c
 }
 
-// dashboardSummary is one line of the list.
+// dashboardSummary is a row of dashboards list.
 type dashboardSummary struct {
 	UID         string   `json:"uid"`
 	Title       string   `json:"title"`
@@ -63,7 +62,8 @@ type dashboardSummary struct {
 	Description string   `json:"description"`
 }
 
-func summaries(all []dashboards.Dashboard) []dashboardSummary {
+// summarize returns the summaries of the dashboards.
+func summarize(all []dashboards.Dashboard) []dashboardSummary {
 	out := make([]dashboardSummary, 0, len(all))
 	for _, d := range all {
 		s := dashboardSummary{UID: ptr.Deref(d.Uid, ""), Title: ptr.Deref(d.Title, ""),
@@ -81,9 +81,10 @@ func summaries(all []dashboards.Dashboard) []dashboardSummary {
 	return out
 }
 
-func dashboardTable(all []dashboards.Dashboard) *term.Table {
+// buildTable returns the table of dashboards list.
+func buildTable(all []dashboards.Dashboard) *term.Table {
 	t := &term.Table{Header: []string{"UID", "TITLE", "PANELS", "VARIABLES"}, Wrap: true}
-	for _, s := range summaries(all) {
+	for _, s := range summarize(all) {
 		t.Add(term.Cell{Text: s.UID}, term.Cell{Text: s.Title}, term.Cell{Text: strconv.Itoa(s.Panels)},
 			term.Cell{Text: strings.Join(s.Variables, ", ")})
 	}
@@ -105,20 +106,20 @@ const (
 	outputGrafanaDashboard = "grafanadashboard"
 )
 
-// dashboardsOptions say as what dashboards are written.
+// dashboardsOptions set the format in which dashboards are written.
 type dashboardsOptions struct {
 	out       command.Output
 	namespace string
 	instances map[string]string
 }
 
-func (a *app) dashboardsWriteCommand() *cobra.Command {
+func (a *app) newWriteCommand() *cobra.Command {
 	var f dashboardsOptions
 	c := &cobra.Command{
 		Use: "write FOLDER [UID...]", Short: "Write the dashboards to a folder", Long: dashboardsWriteLong,
 		Example: "  bellwether dashboards write ./dashboards\n" +
 			"  bellwether dashboards write ./objects bellwether-fleet -o configmap && kubectl apply -f ./objects",
-		Args:              folderAndUIDs,
+		Args:              checkFolderArgument,
 		ValidArgsFunction: completeDashboards,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !slices.Contains(f.out.Allowed, f.out.Format) {
@@ -126,11 +127,11 @@ func (a *app) dashboardsWriteCommand() *cobra.Command {
 					"dashboards cannot be written as %s",
 					f.out.Format)
 			}
-			some, err := dashboardsOf(args[1:])
+			selected, err := selectDashboards(args[1:])
 			if err != nil {
 				return err
 			}
-			return a.writeDashboards(some, args[0], f)
+			return a.writeDashboards(selected, args[0], f)
 		},
 	}
 	f.out.Add(c, command.OutputJSON, outputConfigMap, outputGrafanaDashboard)
@@ -142,20 +143,21 @@ func (a *app) dashboardsWriteCommand() *cobra.Command {
 	return c
 }
 
-func folderAndUIDs(c *cobra.Command, args []string) error {
+// checkFolderArgument requires a folder as the first argument.
+func checkFolderArgument(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return exit.Hintf("usage: "+c.UseLine(), "missing argument: the folder")
 	}
 	return nil
 }
 
-// completeDashboards completes a folder, then UIDs.
+// completeDashboards completes first a folder and then UIDs.
 func completeDashboards(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
 	var uids []string
-	for _, s := range summaries(dashboards.All()) {
+	for _, s := range summarize(dashboards.All()) {
 		if !slices.Contains(args[1:], s.UID) {
 			uids = append(uids, s.UID+"\t"+s.Title)
 		}
@@ -163,8 +165,8 @@ func completeDashboards(_ *cobra.Command, args []string, _ string) ([]string, co
 	return uids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// dashboardsOf are the dashboards of these UIDs; all if none is named.
-func dashboardsOf(uids []string) ([]dashboards.Dashboard, error) {
+// selectDashboards returns the dashboards with the UIDs; all dashboards if uids is empty.
+func selectDashboards(uids []string) ([]dashboards.Dashboard, error) {
 	all := dashboards.All()
 	if len(uids) == 0 {
 		return all, nil
@@ -181,12 +183,13 @@ func dashboardsOf(uids []string) ([]dashboards.Dashboard, error) {
 	return out, nil
 }
 
-func (a *app) writeDashboards(some []dashboards.Dashboard, dir string, f dashboardsOptions) error {
+// writeDashboards writes each dashboard to a file in dir.
+func (a *app) writeDashboards(selected []dashboards.Dashboard, dir string, f dashboardsOptions) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // dashboards are for everybody
 		return fmt.Errorf("make folder: %w", err)
 	}
-	for _, d := range some {
-		text, err := f.text(d)
+	for _, d := range selected {
+		text, err := f.encode(d)
 		if err != nil {
 			return err
 		}
@@ -200,18 +203,19 @@ func (a *app) writeDashboards(some []dashboards.Dashboard, dir string, f dashboa
 			return fmt.Errorf("write dashboard: %w", err)
 		}
 	}
-	a.Warn("Wrote %d dashboards to %s.\n", len(some), dir)
+	a.Warn("Wrote %d dashboards to %s.\n", len(selected), dir)
 	return nil
 }
 
-func (f dashboardsOptions) text(d dashboards.Dashboard) ([]byte, error) {
+// encode returns a dashboard in the selected format.
+func (f dashboardsOptions) encode(d dashboards.Dashboard) ([]byte, error) {
 	var object any
 	var err error
 	switch f.out.Format {
 	case outputConfigMap:
 		object, err = dashboards.ConfigMap(d, f.namespace)
 	case outputGrafanaDashboard:
-		object, err = dashboards.ForGrafanaOperator(d, f.namespace, f.instances)
+		object, err = dashboards.NewGrafanaDashboard(d, f.namespace, f.instances)
 	default:
 		return dashboards.JSON(d)
 	}

@@ -45,8 +45,7 @@ func TestDashboardsList(t *testing.T) {
 	}
 }
 
-// TestDashboardsWrite reads back what was written: in every form it is the same
-// dashboard.
+// TestDashboardsWrite reads the written files, and checks that every format has the same dashboard.
 func TestDashboardsWrite(t *testing.T) {
 	h := clitest.NewHub()
 	fleet := dashboards.All()[0]

@@ -26,67 +26,69 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// fieldOwner owns the fields of the demo's objects. It is not that of the other commands, which would give up the marks
-// of namespaces that they apply without them.
+// fieldOwner owns the fields of the demo's objects. It differs from the field owner of the other commands: those
+// commands apply the same namespaces without the demo's label, which would remove the label.
 const fieldOwner = client.FieldOwner("bellwether-demo")
 
-// execution carries out a plan.
-type execution struct {
+// executor carries out a plan.
+type executor struct {
 	*app
-	target  *target
-	timeout time.Duration
-	plan    func(plan.Options) []plan.Step
+	target    *target
+	timeout   time.Duration
+	planSteps func(plan.Options) []plan.Step
 }
 
-// all carries out all steps. Those that name the address of the catalog are planned again when its Service has one.
-func (e *execution) all(ctx context.Context, w plan.Options) error {
-	steps := e.plan(w)
+// executeAll carries out all steps. When the Service of the catalog has an address, it plans the steps again, because
+// later steps need the address.
+func (e *executor) executeAll(ctx context.Context, planOptions plan.Options) error {
+	steps := e.planSteps(planOptions)
 	for i := range steps {
 		a := e.app
 		a.Say("\n%d/%d %s\n", i+1, len(steps), steps[i].Title)
-		if err := e.step(ctx, w, steps[i]); err != nil {
-			e.tellPodProblems(ctx)
+		if err := e.executeStep(ctx, planOptions, steps[i]); err != nil {
+			e.warnPodProblems(ctx)
 			return err
 		}
-		if w.CatalogAddress != "" {
+		if planOptions.CatalogAddress != "" {
 			continue
 		}
 		var err error
-		if w.CatalogAddress, err = e.catalogAddress(ctx); err != nil {
+		if planOptions.CatalogAddress, err = e.readCatalogAddress(ctx); err != nil {
 			return err
 		}
-		steps = e.plan(w)
+		steps = e.planSteps(planOptions)
 	}
 	return nil
 }
 
-func (e *execution) step(ctx context.Context, w plan.Options, s plan.Step) error {
+// executeStep applies the objects of a step, runs its command, and removes what the step removes.
+func (e *executor) executeStep(ctx context.Context, planOptions plan.Options, s plan.Step) error {
 	for _, object := range s.Apply {
 		if err := e.target.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner,
 			client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s: %w", plan.Name(object), err)
+			return fmt.Errorf("apply %s: %w", plan.FormatName(object), err)
 		}
-		e.Step("applied %s", plan.Name(object))
-		if err := e.wait(ctx, object); err != nil {
+		e.Step("applied %s", plan.FormatName(object))
+		if err := e.waitForObject(ctx, object); err != nil {
 			return err
 		}
 	}
 	if len(s.Run) > 0 {
-		e.Say("$ %s\n", w.CommandLine(s.Run))
+		e.Say("$ %s\n", planOptions.CommandLine(s.Run))
 		if err := e.run(ctx, s.Run...); err != nil {
 			return err
 		}
 	}
-	return e.remove(ctx, s)
+	return e.executeRemovals(ctx, s)
 }
 
-// remove does what a step removes.
-func (e *execution) remove(ctx context.Context, s plan.Step) error {
+// executeRemovals uninstalls the Helm release, and deletes the namespaces and objects of a step.
+func (e *executor) executeRemovals(ctx context.Context, s plan.Step) error {
 	if s.Uninstall != "" {
-		if err := e.uninstall(s.Uninstall); err != nil {
+		if err := e.uninstallRelease(s.Uninstall); err != nil {
 			return err
 		}
 	}
@@ -98,33 +100,34 @@ func (e *execution) remove(ctx context.Context, s plan.Step) error {
 	for _, object := range s.Remove {
 		err := e.target.Delete(ctx, object.DeepCopy())
 		if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
-			return fmt.Errorf("delete %s: %w", plan.Name(object), err)
+			return fmt.Errorf("delete %s: %w", plan.FormatName(object), err)
 		}
-		e.Step("%s is deleted", plan.Name(object))
+		e.Step("%s is deleted", plan.FormatName(object))
 	}
 	return nil
 }
 
-// wait waits until a Deployment runs as it was applied, and until the hub has read a catalog. Other objects are
-// complete when they exist.
-func (e *execution) wait(ctx context.Context, object *unstructured.Unstructured) error {
+// waitForObject waits until a Deployment is ready, or until the hub has read a
+// catalog. Other objects are complete when they exist.
+func (e *executor) waitForObject(ctx context.Context, object *unstructured.Unstructured) error {
 	var ready func() (bool, error)
 	switch object.GetKind() {
 	case "Deployment":
-		ready = func() (bool, error) { return e.runs(ctx, client.ObjectKeyFromObject(object)) }
+		ready = func() (bool, error) { return e.isDeploymentReady(ctx, client.ObjectKeyFromObject(object)) }
 	case "OperatorCatalog":
-		ready = func() (bool, error) { return e.isRead(ctx, client.ObjectKeyFromObject(object)) }
+		ready = func() (bool, error) { return e.isCatalogRead(ctx, client.ObjectKeyFromObject(object)) }
 	default:
 		return nil
 	}
 	if err := hub.Poll(ctx, e.timeout, ready); err != nil {
-		return fmt.Errorf("wait for %s: %w", plan.Name(object), err)
+		return fmt.Errorf("wait for %s: %w", plan.FormatName(object), err)
 	}
-	e.Step("%s is ready", plan.Name(object))
+	e.Step("%s is ready", plan.FormatName(object))
 	return nil
 }
 
-func (e *execution) runs(ctx context.Context, key client.ObjectKey) (bool, error) {
+// isDeploymentReady reports whether the pods of a Deployment run its current version.
+func (e *executor) isDeploymentReady(ctx context.Context, key client.ObjectKey) (bool, error) {
 	d := &appsv1.Deployment{}
 	if err := e.target.Get(ctx, key, d); err != nil {
 		return false, fmt.Errorf("get Deployment: %w", err)
@@ -134,7 +137,8 @@ func (e *execution) runs(ctx context.Context, key client.ObjectKey) (bool, error
 		s.Replicas == s.UpdatedReplicas, nil
 }
 
-func (e *execution) isRead(ctx context.Context, key client.ObjectKey) (bool, error) {
+// isCatalogRead reports whether the hub has read a catalog. It returns errNotRead if the hub could not read it.
+func (e *executor) isCatalogRead(ctx context.Context, key client.ObjectKey) (bool, error) {
 	c := &v1alpha1.OperatorCatalog{}
 	if err := e.target.Get(ctx, key, c); err != nil {
 		return false, fmt.Errorf("get OperatorCatalog: %w", err)
@@ -149,12 +153,12 @@ func (e *execution) isRead(ctx context.Context, key client.ObjectKey) (bool, err
 	return true, nil
 }
 
-// errNotRead says that the hub cannot read the catalog, which it may be able to a moment later.
+// errNotRead means that the hub could not read the catalog. The hub retries, so the error can be temporary.
 var errNotRead = errors.New("the hub cannot read it")
 
-// catalogAddress is where pods reach the sample catalog; empty while it has no Service. It is no name: the cluster need
-// not have DNS.
-func (e *execution) catalogAddress(ctx context.Context) (string, error) {
+// readCatalogAddress returns the address at which pods reach the sample catalog; empty if its Service does not exist.
+// It is an IP address, because the cluster might not have DNS.
+func (e *executor) readCatalogAddress(ctx context.Context) (string, error) {
 	service := &corev1.Service{}
 	err := e.target.Get(ctx, client.ObjectKey{Namespace: plan.Namespace, Name: plan.Catalog}, service)
 	if apierrors.IsNotFound(err) {
@@ -166,7 +170,8 @@ func (e *execution) catalogAddress(ctx context.Context) (string, error) {
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(plan.CatalogPort)), nil
 }
 
-func (e *execution) uninstall(release string) error {
+// uninstallRelease uninstalls a Helm release of the demo, if it is installed.
+func (e *executor) uninstallRelease(release string) error {
 	r := helm.Release{Name: release, Namespace: plan.SystemNamespace, Cluster: e.Flags}
 	removed, err := r.Remove(e.timeout)
 	if err != nil {
@@ -180,8 +185,9 @@ func (e *execution) uninstall(release string) error {
 	return nil
 }
 
-// deleteNamespace deletes a namespace of the demo and waits until it is gone.
-func (e *execution) deleteNamespace(ctx context.Context, name string) error {
+// deleteNamespace deletes a namespace of the demo and waits until it does not exist.
+// It ignores a namespace without the demo's label.
+func (e *executor) deleteNamespace(ctx context.Context, name string) error {
 	n := &corev1.Namespace{}
 	err := hub.Poll(ctx, e.timeout, func() (bool, error) {
 		switch err := e.target.Get(ctx, client.ObjectKey{Name: name}, n); {
@@ -190,7 +196,8 @@ func (e *execution) deleteNamespace(ctx context.Context, name string) error {
 		case err != nil:
 			return false, fmt.Errorf("get namespace %s: %w", name, err)
 		case n.DeletionTimestamp != nil || n.Labels[plan.Label] != "true":
-			return n.Labels[plan.Label] != "true", nil // it is somebody else's
+			// A namespace of the demo is being deleted, so the wait continues; another namespace ends the wait.
+			return n.Labels[plan.Label] != "true", nil
 		}
 		err := e.target.Delete(ctx, n, client.Preconditions{UID: &n.UID})
 		if client.IgnoreNotFound(err) != nil {
@@ -199,7 +206,7 @@ func (e *execution) deleteNamespace(ctx context.Context, name string) error {
 		return false, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("namespace %s is not gone within %s: %s", name, e.timeout, remaining(n))
+		return fmt.Errorf("namespace %s is not gone within %s: %s", name, e.timeout, readDeletionMessage(n))
 	}
 	if err != nil {
 		return err
@@ -208,9 +215,9 @@ func (e *execution) deleteNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// remaining is what the API server says of a namespace that is being deleted.
-func remaining(n *corev1.Namespace) string {
-	for _, c := range n.Status.Conditions {
+// readDeletionMessage returns why the API server has not deleted a namespace yet.
+func readDeletionMessage(n *corev1.Namespace) string {
+	for _, c := range n.Status.Conditions { // each true condition of a namespace is a problem of its deletion
 		if c.Status == corev1.ConditionTrue {
 			return c.Message
 		}
@@ -218,33 +225,33 @@ func remaining(n *corev1.Namespace) string {
 	return "it does not say why"
 }
 
-// tellPodProblems says why pods of the demo do not run, as far as that can be seen: often that is why a step failed.
-func (e *execution) tellPodProblems(ctx context.Context) {
+// warnPodProblems prints why pods of the demo do not run, because this is often why a step failed.
+func (e *executor) warnPodProblems(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	var all []corev1.Pod
+	var pods []corev1.Pod
 	for _, namespace := range []string{plan.SystemNamespace, plan.Namespace, plan.Package} {
-		pods := &corev1.PodList{}
-		if err := e.target.List(ctx, pods, client.InNamespace(namespace)); err == nil {
-			all = append(all, pods.Items...)
+		list := &corev1.PodList{}
+		if err := e.target.List(ctx, list, client.InNamespace(namespace)); err == nil {
+			pods = append(pods, list.Items...)
 		}
 	}
-	for _, problem := range PodProblems(all) {
+	for _, problem := range ListPodProblems(pods) {
 		e.Warn("%s %s\n", e.Style().Paint(term.Bad, "✗"), problem)
 	}
 }
 
-// PodProblems says of each pod that does not run why it does not.
-func PodProblems(pods []corev1.Pod) []string {
+// ListPodProblems returns for each pod that does not run the reason.
+func ListPodProblems(pods []corev1.Pod) []string {
 	var out []string
 	for i := range pods {
 		p := &pods[i]
-		if c := podCondition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		if c := findPodCondition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 			out = append(out, fmt.Sprintf("pod %s/%s is not scheduled: %s", p.Namespace, p.Name, c.Message))
 		}
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-			// That a container is being created is no problem.
+			// A container that is being created has no problem.
 			if w := s.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
 				out = append(out, fmt.Sprintf("pod %s/%s does not run (%s): %s", p.Namespace, p.Name, w.Reason,
 					phrase.OneLine(cmp.Or(w.Message, "no message"))))
@@ -254,7 +261,7 @@ func PodProblems(pods []corev1.Pod) []string {
 	return out
 }
 
-func podCondition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+func findPodCondition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	if i < 0 {
 		return nil

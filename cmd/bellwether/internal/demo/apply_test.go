@@ -25,7 +25,7 @@ func TestPodProblems(t *testing.T) {
 				Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 		}
 	}
-	got := demo.PodProblems([]corev1.Pod{
+	got := demo.ListPodProblems([]corev1.Pod{
 		pod("runs", func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
 				Running: &corev1.ContainerStateRunning{}}}}

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo holds the command that shows Bellwether on a cluster that the user has. It observes the cluster, has
-// package plan decide, and runs what the plan says: commands of this command line, and a few objects.
+// Package demo provides the command that shows Bellwether on a cluster of the user. It reads the state of the
+// cluster, has package plan decide, and carries out the plan: commands of this command line, and a few objects.
 package demo
 
 import (
@@ -42,7 +42,7 @@ const demoExample = `  bellwether demo --context kind-dev
   bellwether demo --context kind-dev --registry registry.example.com/bellwether --image-tag 1.2.3
   bellwether demo --remove --context kind-dev`
 
-// Runner runs a command of this command line with the same environment.
+// Runner runs a command of this command line in the same environment.
 type Runner func(ctx context.Context, args ...string) error
 
 // app is the environment of the command.
@@ -51,7 +51,7 @@ type app struct {
 	run Runner
 }
 
-// options are the flags.
+// options are the flags of demo.
 type options struct {
 	registry, tag  string
 	skipImageCheck bool
@@ -63,14 +63,14 @@ type options struct {
 	access         registry.Flags
 }
 
-// Command returns the command. The steps of the demo are run with run.
+// Command returns the command demo, which runs other commands with run.
 func Command(env *command.Env, run Runner) *cobra.Command {
 	a := &app{Env: env, run: run}
 	var o options
 	c := &cobra.Command{
 		Use: "demo", Short: "Try Bellwether on a cluster that you have", Long: demoLong, Example: demoExample,
 		Args: command.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.demo(c.Context(), &o) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.runDemo(c.Context(), &o) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.registry, "registry", "",
@@ -86,33 +86,34 @@ func Command(env *command.Env, run Runner) *cobra.Command {
 	f.BoolVar(&o.remove, "remove", false, "Remove everything that the demo created.")
 	o.confirmation.Add(c)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print what would be done, and change nothing.")
-	command.Timeout(c, &o.timeout, 5*time.Minute, "The timeout of each step.")
+	command.AddTimeout(c, &o.timeout, 5*time.Minute, "The timeout of each step.")
 	o.access.Add(c)
 	return c
 }
 
-func (a *app) demo(ctx context.Context, o *options) error {
-	w := plan.Options{Program: a.Self, HubServer: o.hubServer, Values: o.values, Timeout: o.timeout.String()}
+// runDemo plans the installation or the removal, shows the plan, and carries it out after a confirmation.
+func (a *app) runDemo(ctx context.Context, o *options) error {
+	planOptions := plan.Options{Program: a.Self, HubServer: o.hubServer, Values: o.values, Timeout: o.timeout.String()}
 	if a.Flags.KubeConfig != nil {
-		w.Kubeconfig = *a.Flags.KubeConfig
+		planOptions.Kubeconfig = *a.Flags.KubeConfig
 	}
 	t, err := a.connect()
 	if err != nil {
 		return err
 	}
-	seen, err := a.observe(ctx, t, o)
+	observation, err := a.observeCluster(ctx, t, o)
 	if err != nil {
 		return err
 	}
-	decide, after := plan.Install, plan.End(seen, w)
+	buildPlan, endText := plan.Install, plan.RenderNextSteps(observation, planOptions)
 	if o.remove {
-		decide, after = plan.Remove, "\nEverything that the demo created is removed.\n"
+		buildPlan, endText = plan.Remove, "\nEverything that the demo created is removed.\n"
 	}
-	steps, problems := decide(seen, w)
+	steps, problems := buildPlan(observation, planOptions)
 	if len(problems) > 0 {
-		return a.refuse(problems)
+		return a.reportProblems(problems)
 	}
-	a.Say("%s", plan.Text(seen, w, steps))
+	a.Say("%s", plan.RenderPlan(observation, planOptions, steps))
 	if o.dryRun {
 		a.Say("\nNothing was changed.\n")
 		return nil
@@ -120,19 +121,19 @@ func (a *app) demo(ctx context.Context, o *options) error {
 	if err := a.Confirm(o.confirmation, "\n"); err != nil {
 		return err
 	}
-	e := execution{app: a, target: t, timeout: o.timeout, plan: func(w plan.Options) []plan.Step {
-		again, _ := decide(seen, w)
-		return again
+	e := executor{app: a, target: t, timeout: o.timeout, planSteps: func(planOptions plan.Options) []plan.Step {
+		steps, _ := buildPlan(observation, planOptions)
+		return steps
 	}}
-	if err := e.all(ctx, w); err != nil {
-		return a.failed(err, w, o)
+	if err := e.executeAll(ctx, planOptions); err != nil {
+		return a.reportFailure(err, planOptions, o)
 	}
-	a.Say("%s", after)
+	a.Say("%s", endText)
 	return nil
 }
 
-// refuse says what is in the way, all of it.
-func (a *app) refuse(problems []plan.Problem) error {
+// reportProblems returns an error for the problems. It prints them if there are several.
+func (a *app) reportProblems(problems []plan.Problem) error {
 	if len(problems) == 1 {
 		return exit.Hint(errors.New(problems[0].Text), problems[0].Remedy)
 	}
@@ -142,15 +143,15 @@ func (a *app) refuse(problems []plan.Problem) error {
 	return fmt.Errorf("%d problems, and nothing was changed", len(problems))
 }
 
-// failed adds to an error how to go on.
-func (a *app) failed(err error, w plan.Options, o *options) error {
-	again := func(args ...string) string { return "`" + w.CommandLine(args) + "`" }
+// reportFailure prints how the user can continue after an error, and returns the error.
+func (a *app) reportFailure(err error, planOptions plan.Options, o *options) error {
+	formatCommand := func(args ...string) string { return "`" + planOptions.CommandLine(args) + "`" }
 	if o.remove {
 		a.Warn("What is left stays on the cluster. To go on with the removal, run %s again.\n",
-			again("demo", "--remove"))
+			formatCommand("demo", "--remove"))
 		return err
 	}
 	a.Warn("What was created stays on the cluster. To go on, run the same command again. To remove it, run %s.\n",
-		again("demo", "--remove"))
+		formatCommand("demo", "--remove"))
 	return err
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/demo/plan"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
 // target is the cluster of the demo.
@@ -34,7 +34,7 @@ type target struct {
 	context, server string
 }
 
-// connect finds the cluster. It does not talk to it yet.
+// connect returns the cluster of the selected context. It sends no request to the cluster.
 func (a *app) connect() (*target, error) {
 	config, err := a.ClusterConfig()
 	if err != nil {
@@ -42,7 +42,7 @@ func (a *app) connect() (*target, error) {
 	}
 	raw, err := a.Flags.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
-		return nil, command.BadKubeconfig(err)
+		return nil, command.AddKubeconfigHint(err)
 	}
 	name := raw.CurrentContext
 	if a.Flags.Context != nil && *a.Flags.Context != "" {
@@ -70,49 +70,49 @@ func (a *app) connect() (*target, error) {
 	return &target{Client: c, discovery: d, context: name, server: config.Host}, nil
 }
 
-// observe reads what the plan is made of.
-func (a *app) observe(ctx context.Context, t *target, o *options) (plan.Observation, error) {
-	seen := plan.Observation{Context: t.context, Server: t.server, Namespaces: map[string]plan.Presence{}}
+// observeCluster reads the state of the cluster and of the images from which the demo is planned.
+func (a *app) observeCluster(ctx context.Context, t *target, o *options) (plan.Observation, error) {
+	observation := plan.Observation{Context: t.context, Server: t.server, Namespaces: map[string]plan.Presence{}}
 	server, err := t.discovery.ServerVersion()
 	if err != nil {
-		return seen, fmt.Errorf("get the version of the cluster: %w", err)
+		return observation, fmt.Errorf("get the version of the cluster: %w", err)
 	}
-	seen.Kubernetes = server.GitVersion
+	observation.Kubernetes = server.GitVersion
 	chart, err := charts.Load()
 	if err != nil {
-		return seen, err
+		return observation, err
 	}
-	seen.Required = chart.Metadata.KubeVersion
-	if seen.OLM, err = t.serves("operators.coreos.com/v1alpha1"); err != nil {
-		return seen, err
+	observation.Required = chart.Metadata.KubeVersion
+	if observation.OLM, err = t.servesAPI("operators.coreos.com/v1alpha1"); err != nil {
+		return observation, err
 	}
-	if seen.Installed, err = t.serves(v1alpha1.SchemeGroupVersion.String()); err != nil {
-		return seen, err
+	if observation.Installed, err = t.servesAPI(v1alpha1.SchemeGroupVersion.String()); err != nil {
+		return observation, err
 	}
-	if seen.Administrator, err = t.administrator(ctx); err != nil {
-		return seen, err
+	if observation.Administrator, err = t.isAdministrator(ctx); err != nil {
+		return observation, err
 	}
-	if err := t.observeNamespaces(ctx, &seen); err != nil {
-		return seen, err
+	if err := t.observeNamespaces(ctx, &observation); err != nil {
+		return observation, err
 	}
-	if seen.Installed {
-		if err := t.observeHub(ctx, &seen); err != nil {
-			return seen, err
+	if observation.Installed {
+		if err := t.observeHub(ctx, &observation); err != nil {
+			return observation, err
 		}
 	}
 	if o.remove {
-		return seen, nil
+		return observation, nil
 	}
 	repository, err := chartutil.Values(chart.Values).PathValue("hub.image.repository")
 	if err != nil {
-		return seen, fmt.Errorf("read the chart's values: %w", err)
+		return observation, fmt.Errorf("read the chart's values: %w", err)
 	}
-	seen.Images = o.images(ctx, fmt.Sprint(repository), chart.AppVersion())
-	return seen, nil
+	observation.Images = o.readImages(ctx, fmt.Sprint(repository), chart.AppVersion())
+	return observation, nil
 }
 
-// serves tells whether the API server serves a version of a group.
-func (t *target) serves(groupVersion string) (bool, error) {
+// servesAPI reports whether the API server serves a version of a group.
+func (t *target) servesAPI(groupVersion string) (bool, error) {
 	_, err := t.discovery.ServerResourcesForGroupVersion(groupVersion)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -123,7 +123,8 @@ func (t *target) serves(groupVersion string) (bool, error) {
 	return true, nil
 }
 
-func (t *target) administrator(ctx context.Context) (bool, error) {
+// isAdministrator reports whether the user has all permissions on the cluster.
+func (t *target) isAdministrator(ctx context.Context) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "*", Resource: "*", Verb: "*"}}}
 	if err := t.Create(ctx, review); err != nil {
@@ -132,59 +133,63 @@ func (t *target) administrator(ctx context.Context) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-func (t *target) observeNamespaces(ctx context.Context, seen *plan.Observation) error {
+// observeNamespaces adds the demo's namespaces that exist to the observation.
+func (t *target) observeNamespaces(ctx context.Context, observation *plan.Observation) error {
 	for _, name := range plan.Namespaces() {
 		n := &corev1.Namespace{}
 		err := t.Get(ctx, client.ObjectKey{Name: name}, n)
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			continue // whoever may not read it is no administrator, which the plan says
+			continue // a user who cannot read it is not an administrator, which the plan reports
 		}
 		if err != nil {
 			return fmt.Errorf("get namespace %s: %w", name, err)
 		}
-		seen.Namespaces[name] = plan.Presence{Exists: true, Marked: n.Labels[plan.Label] == "true",
+		observation.Namespaces[name] = plan.Presence{Exists: true, Marked: n.Labels[plan.Label] == "true",
 			Terminating: n.DeletionTimestamp != nil}
 	}
 	return nil
 }
 
-func (t *target) observeHub(ctx context.Context, seen *plan.Observation) error {
+// observeHub adds the clusters and ManagedOperators of an installed hub to the observation.
+func (t *target) observeHub(ctx context.Context, observation *plan.Observation) error {
 	clusters := &v1alpha1.FleetClusterList{}
 	operators := &v1alpha1.ManagedOperatorList{}
 	for _, list := range []client.ObjectList{clusters, operators} {
-		// An agent's cluster has only one of our CRDs.
+		// A cluster with only an agent does not have all CRDs of Bellwether.
 		if err := t.List(ctx, list); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) &&
 			!meta.IsNoMatchError(err) {
 			return fmt.Errorf("list what the hub has: %w", err)
 		}
 	}
 	for i := range clusters.Items {
-		seen.Clusters = append(seen.Clusters, clusters.Items[i].Name)
+		observation.Clusters = append(observation.Clusters, clusters.Items[i].Name)
 	}
 	for i := range operators.Items {
 		m := &operators.Items[i]
 		name := m.Namespace + "/" + m.Name
-		seen.Operators = append(seen.Operators, name)
+		observation.Operators = append(observation.Operators, name)
 		if name == plan.Namespace+"/"+plan.Operator {
-			seen.Version = m.Spec.Version
+			observation.Version = m.Spec.Version
 		}
 	}
 	return nil
 }
 
-// images are the images that the demo runs. The registry says what their tags stand for, and whether they are there.
-func (o *options) images(ctx context.Context, hub, release string) plan.Images {
-	below := strings.TrimSuffix(hub, "/hub")
+// readImages returns the images that the demo runs. hub is the repository of the hub's image, and release the version
+// of the chart. Unless the user skips the check, it queries the registry for the digests of their tags; an image that
+// cannot be read has a Problem.
+func (o *options) readImages(ctx context.Context, hub, release string) plan.Images {
+	parent := strings.TrimSuffix(hub, "/hub")
 	tag := release
 	if o.registry != "" {
-		below = strings.TrimSuffix(o.registry, "/")
-		if _, is := version.Release(); !is {
-			tag = strings.ReplaceAll(version.Get().Version, "+", "-") // as make images tags them
+		parent = strings.TrimSuffix(o.registry, "/")
+		if _, isRelease := version.Release(); !isRelease {
+			tag = strings.ReplaceAll(version.Get().Version, "+", "-") // make images creates this tag
 		}
 	}
 	c := oci.NewClient(oci.Options{})
-	find := func(name string) plan.Image {
-		i := plan.Image{Repository: below + "/" + name, Tag: cmp.Or(o.tag, tag)}
+	readImage := func(name string) plan.Image {
+		i := plan.Image{Repository: parent + "/" + name, Tag: cmp.Or(o.tag, tag)}
 		if o.skipImageCheck {
 			return i
 		}
@@ -196,5 +201,5 @@ func (o *options) images(ctx context.Context, hub, release string) plan.Images {
 		i.Digest = digest
 		return i
 	}
-	return plan.Images{Hub: find("hub"), Agent: find("agent"), Bellwether: find("bellwether")}
+	return plan.Images{Hub: readImage("hub"), Agent: readImage("agent"), Bellwether: readImage("bellwether")}
 }

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor holds the command that examines an installation of Bellwether. It observes; package explain/doctor
-// judges.
+// Package doctor provides the command that examines an installation of Bellwether. It reads the state of the
+// installation; package explain/doctor evaluates it.
 package doctor
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain/doctor"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const doctorLong = `Examine the installation of Bellwether: the hub and its leader, agents, OLM, versions and CRDs,
@@ -43,7 +43,7 @@ const (
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command.
+// Command returns the command doctor.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	var target Target
@@ -57,19 +57,19 @@ func Command(env *command.Env) *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			in, err := Observe(c.Context(), a.Env, target)
+			observation, err := Observe(c.Context(), a.Env, target)
 			if err != nil {
 				return err
 			}
-			report := doctor.Examine(in)
+			report := doctor.Examine(observation)
 			if !out.Table() {
 				if err := out.Value(a.Streams.Out, report); err != nil {
 					return err
 				}
-				return ends(report)
+				return toExitError(report)
 			}
 			a.Say("%s", Render(report, a.Style()))
-			return ends(report)
+			return toExitError(report)
 		},
 	}
 	helm.AddSystemNamespace(c, &target.Namespace)
@@ -78,8 +78,8 @@ func Command(env *command.Env) *cobra.Command {
 	return c
 }
 
-// ends is how the command ends.
-func ends(r doctor.Report) error {
+// toExitError returns the error with the exit code for a report; nil if everything was checked and has no findings.
+func toExitError(r doctor.Report) error {
 	switch {
 	case r.Worst() == doctor.Critical:
 		return &exit.CodeError{Code: exitCritical}
@@ -89,7 +89,8 @@ func ends(r doctor.Report) error {
 	return nil
 }
 
-// Render is a report as text.
+// Render returns a report as text: the findings with their remedies, the parts that were not checked, the checks
+// without findings, and the counts.
 func Render(r doctor.Report, s term.Style) string {
 	var out strings.Builder
 	counts := map[doctor.Severity]int{}
@@ -99,7 +100,7 @@ func Render(r doctor.Report, s term.Style) string {
 		if f.Severity == doctor.Critical {
 			tone = term.Bad
 		}
-		write(&out, s, "", "  ", tone, fmt.Sprintf("%s %s (%s): %s.", term.Mark(term.Bad), f.Severity, f.Check,
+		writeWrapped(&out, s, "", "  ", tone, fmt.Sprintf("%s %s (%s): %s.", term.Mark(term.Bad), f.Severity, f.Check,
 			strings.TrimSuffix(f.Text, ".")))
 		for _, a := range f.Remedies {
 			writeAction(&out, s, a)
@@ -109,7 +110,7 @@ func Render(r doctor.Report, s term.Style) string {
 	if len(r.NotChecked) > 0 {
 		out.WriteString(s.Paint(term.Strong, "Not checked") + "\n")
 		for _, g := range r.NotChecked {
-			write(&out, s, "  - ", "    ", term.Plain, fmt.Sprintf("%s: %s: %s.", g.Check, g.What,
+			writeWrapped(&out, s, "  - ", "    ", term.Plain, fmt.Sprintf("%s: %s: %s.", g.Check, g.What,
 				strings.TrimSuffix(g.Why, ".")))
 		}
 		out.WriteByte('\n')
@@ -119,34 +120,36 @@ func Render(r doctor.Report, s term.Style) string {
 		for i, c := range r.Passed {
 			names[i] = string(c)
 		}
-		write(&out, s, "", "  ", term.Good, term.Mark(term.Good)+" Nothing found: "+strings.Join(names, ", ")+".")
+		writeWrapped(&out, s, "", "  ", term.Good,
+			term.Mark(term.Good)+" Nothing found: "+strings.Join(names, ", ")+".")
 	}
-	write(&out, s, "", "", term.Plain, fmt.Sprintf("%d critical, %s, %d not checked.", counts[doctor.Critical],
+	writeWrapped(&out, s, "", "", term.Plain, fmt.Sprintf("%d critical, %s, %d not checked.", counts[doctor.Critical],
 		phrase.Count(counts[doctor.Warning], "warning"), len(r.NotChecked)))
 	return out.String()
 }
 
-// writeAction writes a command on lines of its own, so that it can be copied.
+// writeAction writes an action. A command is on separate lines, so that the user can copy it.
 func writeAction(out *strings.Builder, s term.Style, a remedy.Action) {
 	if a.Command == "" {
-		write(out, s, "  - ", "    ", term.Plain, strings.TrimSuffix(a.Text, ".")+".")
+		writeWrapped(out, s, "  - ", "    ", term.Plain, strings.TrimSuffix(a.Text, ".")+".")
 		return
 	}
-	write(out, s, "  - ", "    ", term.Plain, strings.TrimSuffix(a.Text, ".")+":")
+	writeWrapped(out, s, "  - ", "    ", term.Plain, strings.TrimSuffix(a.Text, ".")+":")
 	out.WriteString(s.CommandLines(term.Strong, a.Command, "      "))
 }
 
-// write wraps a text to the style's width, with what begins its first line and the others.
-func write(out *strings.Builder, s term.Style, first, hanging string, tone term.Tone, text string) {
-	room := 0
+// writeWrapped wraps a text to the style's width. The first line begins with firstIndent, and the later lines begin
+// with hanging.
+func writeWrapped(out *strings.Builder, s term.Style, firstIndent, hanging string, tone term.Tone, text string) {
+	width := 0
 	if s.Width > 0 {
-		room = max(s.Width-len(hanging), term.MinWrapped)
+		width = max(s.Width-len(hanging), term.MinWrapped)
 	}
-	for i, line := range term.Wrap(text, room) {
-		margin := hanging
+	for i, line := range term.Wrap(text, width) {
+		indent := hanging
 		if i == 0 {
-			margin = first
+			indent = firstIndent
 		}
-		out.WriteString(margin + s.Paint(tone, line) + "\n")
+		out.WriteString(indent + s.Paint(tone, line) + "\n")
 	}
 }

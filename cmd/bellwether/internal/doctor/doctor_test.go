@@ -17,7 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/explain/doctor"
 )
 
-// TestDoctorOfNoHub: a cluster on which nothing is installed has critical findings, and each says what to do.
+// TestDoctorOfNoHub checks that a cluster without an installation has critical findings, each with a remedy.
 func TestDoctorOfNoHub(t *testing.T) {
 	h := clitest.NewHub()
 	got := h.Run(t, "doctor")
@@ -36,7 +36,7 @@ func TestDoctorOfNoHub(t *testing.T) {
 	}
 }
 
-// TestRender reads the output aloud, on a terminal of 72 columns.
+// TestRender checks the output on a terminal of 72 columns.
 func TestRender(t *testing.T) {
 	t.Parallel()
 	got := command.Render(doctor.Report{

@@ -6,9 +6,7 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -27,22 +25,22 @@ import (
 	"github.com/bellwether-dev/bellwether/explain/doctor"
 )
 
-// Target says what to look at.
+// Target selects the API servers that are observed.
 type Target struct {
-	// Namespace that hub and agents are installed in.
+	// Namespace is the namespace of the hub and of the agents.
 	Namespace string
-	// Cluster of the fleet to look at too, if it is given.
+	// Cluster is a cluster of the fleet that is also observed, if its flags are set.
 	Cluster hub.ClusterFlags
 }
 
-// Observe looks at an installation. Only a hub that cannot be reached at all is an error; everything else that cannot
+// Observe observes an installation. It returns an error only if the hub is not reachable; any other part that cannot
 // be read is a gap of the observation.
 func Observe(ctx context.Context, env *command.Env, target Target) (doctor.Observation, error) {
 	c, err := env.Connect()
 	if err != nil {
 		return doctor.Observation{}, err
 	}
-	o := &observer{env: env, in: doctor.Observation{Program: env.Self, Now: env.Now()}}
+	o := &observer{env: env, observation: doctor.Observation{Program: env.Self, Now: env.Now()}}
 	if err := o.observeKinds(ctx, c); err != nil {
 		return doctor.Observation{}, err
 	}
@@ -50,43 +48,45 @@ func Observe(ctx context.Context, env *command.Env, target Target) (doctor.Obser
 		return doctor.Observation{}, err
 	}
 	config, configErr := env.ClusterConfig()
-	h := site{Reader: c, creator: c, config: config, configErr: configErr, observer: o, check: doctor.CheckHub,
-		seen: doctor.Site{Name: "the hub", Namespace: target.Namespace, Component: "hub"}}
+	h := siteObserver{Reader: c, creator: c, config: config, configErr: configErr, observer: o, check: doctor.CheckHub,
+		site: doctor.Site{Name: "the hub", Namespace: target.Namespace, Component: "hub"}}
 	h.observe(ctx)
-	o.in.Hub = h.seen
-	if h.seen.Ahead != nil {
-		o.in.Now = o.in.Now.Add(*h.seen.Ahead)
+	o.observation.Hub = h.site
+	if h.site.Ahead != nil { // the times in objects are from the clock of the hub
+		o.observation.Now = o.observation.Now.Add(*h.site.Ahead)
 	}
 	o.observeLeader(ctx, c)
-	if target.Cluster.Given() {
+	if target.Cluster.IsSet() {
 		o.observeCluster(ctx, target)
 	}
-	return o.in, nil
+	return o.observation, nil
 }
 
 // observer collects the observation.
 type observer struct {
-	env *command.Env
-	in  doctor.Observation
+	env         *command.Env
+	observation doctor.Observation
 }
 
-func (o *observer) gap(check doctor.Check, what string, err error) {
-	g := doctor.Gap{Check: check, What: what, Why: o.env.Sentence(err)}
-	if !slices.Contains(o.in.Gaps, g) {
-		o.in.Gaps = append(o.in.Gaps, g)
+// addGap records that a subject could not be read, once for each reason.
+func (o *observer) addGap(check doctor.Check, subject string, err error) {
+	g := doctor.Gap{Check: check, What: subject, Why: o.env.FormatSentence(err)}
+	if !slices.Contains(o.observation.Gaps, g) {
+		o.observation.Gaps = append(o.observation.Gaps, g)
 	}
 }
 
-// observeKinds lists the objects of the fleet. An API that the hub does not serve is told by its missing CRD.
+// observeKinds lists the objects of the fleet. It skips an API that the hub does not
+// serve, because observeChart reports the missing CRD.
 func (o *observer) observeKinds(ctx context.Context, c client.Reader) error {
 	clusters, catalogs := &v1alpha1.FleetClusterList{}, &v1alpha1.OperatorCatalogList{}
 	objectives, paging := &v1alpha1.OperatorSLOList{}, &v1alpha1.PagingPolicyList{}
 	leases := &coordinationv1.LeaseList{}
-	for _, look := range []struct {
-		check doctor.Check
-		what  string
-		list  client.ObjectList
-		opts  []client.ListOption
+	for _, query := range []struct {
+		check   doctor.Check
+		subject string
+		list    client.ObjectList
+		opts    []client.ListOption
 	}{
 		{doctor.CheckAgents, "FleetClusters", clusters, nil},
 		{doctor.CheckCatalogs, "OperatorCatalogs", catalogs, nil},
@@ -95,101 +95,87 @@ func (o *observer) observeKinds(ctx context.Context, c client.Reader) error {
 		{doctor.CheckClocks, "the Leases of the agents", leases,
 			[]client.ListOption{client.MatchingFields{"metadata.name": v1alpha1.LeaseName}}},
 	} {
-		err := c.List(ctx, look.list, look.opts...)
+		err := c.List(ctx, query.list, query.opts...)
+		// An error without a reason is not from the API server. The first list detects a hub that is not reachable.
+		isUnreachable := apierrors.ReasonForError(err) == "" && query.check == doctor.CheckAgents
 		switch {
-		case err == nil, meta.IsNoMatchError(err):
-		case apierrors.ReasonForError(err) == "" && look.check == doctor.CheckAgents, apierrors.IsUnauthorized(err):
-			return fmt.Errorf("list %s: %w", look.what, err) // no answer at all
+		case err == nil, meta.IsNoMatchError(err): // no gap
+		case isUnreachable, apierrors.IsUnauthorized(err):
+			return fmt.Errorf("list %s: %w", query.subject, err) // the hub did not answer, or refused the credentials
 		default:
-			o.gap(look.check, look.what, err)
+			o.addGap(query.check, query.subject, err)
 		}
 	}
-	o.in.Clusters, o.in.Catalogs, o.in.Objectives = clusters.Items, catalogs.Items, objectives.Items
-	o.in.Paging, o.in.Leases = paging.Items, leases.Items
+	o.observation.Clusters, o.observation.Catalogs, o.observation.Objectives =
+		clusters.Items, catalogs.Items, objectives.Items
+	o.observation.Paging, o.observation.Leases = paging.Items, leases.Items
 	return nil
 }
 
-// observeChart compares the hub's CRDs with those of the built-in chart.
+// observeChart compares the hub's CRDs with the CRDs of the built-in chart.
 func (o *observer) observeChart(ctx context.Context, c client.Reader) error {
 	chart, err := charts.Load()
 	if err != nil {
 		return err
 	}
-	o.in.ChartVersion = chart.AppVersion()
+	o.observation.ChartVersion = chart.AppVersion()
 	definitions, err := charts.Definitions()
 	if err != nil {
 		return err
 	}
-	for _, want := range definitions {
-		got := &unstructured.Unstructured{}
-		got.SetGroupVersionKind(want.GroupVersionKind())
-		err := c.Get(ctx, client.ObjectKeyFromObject(want), got)
+	for _, chartCRD := range definitions {
+		installedCRD := &unstructured.Unstructured{}
+		installedCRD.SetGroupVersionKind(chartCRD.GroupVersionKind())
+		err := c.Get(ctx, client.ObjectKeyFromObject(chartCRD), installedCRD)
 		switch {
 		case apierrors.IsNotFound(err):
-			o.in.CRDs = append(o.in.CRDs, doctor.CRD{Name: want.GetName(), Missing: true})
+			installedCRD = nil
 		case err != nil:
-			o.gap(doctor.CheckVersions, "CustomResourceDefinitions", err)
-		case !reflect.DeepEqual(schemas(want), schemas(got)):
-			o.in.CRDs = append(o.in.CRDs, doctor.CRD{Name: want.GetName()})
+			o.addGap(doctor.CheckVersions, "CustomResourceDefinitions", err)
+			continue
+		}
+		if crd, isDifferent := doctor.CompareCRD(chartCRD, installedCRD); isDifferent {
+			o.observation.CRDs = append(o.observation.CRDs, crd)
 		}
 	}
 	return nil
 }
 
-// schemas returns the schema of each version of a CRD.
-func schemas(crd *unstructured.Unstructured) map[string]any {
-	out := map[string]any{}
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, v := range versions {
-		if m, ok := v.(map[string]any); ok {
-			out[fmt.Sprint(m["name"])] = m["schema"]
-		}
-	}
-	return out
-}
-
-// observeLeader reads the Lease that replicas of the hub agree through.
+// observeLeader reads the Lease of the leader election among the replicas of the hub.
 func (o *observer) observeLeader(ctx context.Context, c client.Reader) {
-	for _, d := range o.in.Hub.Deployments {
-		for _, container := range d.Deployment.Spec.Template.Spec.Containers {
-			o.in.LeaderElsewhere = o.in.LeaderElsewhere || slices.ContainsFunc(container.Args, func(arg string) bool {
-				return strings.HasPrefix(arg, "--leader-election-kubeconfig")
-			})
-		}
-	}
 	lease := &coordinationv1.Lease{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: o.in.Hub.Namespace, Name: v1alpha1.HubLeaseName}, lease)
+	err := c.Get(ctx, client.ObjectKey{Namespace: o.observation.Hub.Namespace, Name: v1alpha1.HubLeaseName}, lease)
 	switch {
 	case err == nil:
-		o.in.Leader = lease
+		o.observation.Leader = lease
 	case !apierrors.IsNotFound(err):
-		o.gap(doctor.CheckHub, "the Lease of the leader", err)
+		o.addGap(doctor.CheckHub, "the Lease of the leader", err)
 	}
 }
 
-// observeCluster looks at a cluster of the fleet.
+// observeCluster observes the cluster of the fleet in target.
 func (o *observer) observeCluster(ctx context.Context, target Target) {
 	config, err := target.Cluster.Flags("").ToRESTConfig()
 	if err != nil {
-		o.gap(doctor.CheckAgents, "the fleet cluster", err)
+		o.addGap(doctor.CheckAgents, "the fleet cluster", err)
 		return
 	}
 	c, err := client.New(config, client.Options{Scheme: hub.Scheme})
 	if err != nil {
-		o.gap(doctor.CheckAgents, "the fleet cluster", err)
+		o.addGap(doctor.CheckAgents, "the fleet cluster", err)
 		return
 	}
-	s := site{Reader: c, creator: c, config: config, observer: o, check: doctor.CheckAgents,
-		seen: doctor.Site{Name: "the fleet cluster", Flags: target.Cluster.Kubectl(), Namespace: target.Namespace,
+	s := siteObserver{Reader: c, creator: c, config: config, observer: o, check: doctor.CheckAgents,
+		site: doctor.Site{Name: "the fleet cluster", Flags: target.Cluster.Kubectl(), Namespace: target.Namespace,
 			Component: "agent"}}
 	s.observe(ctx)
 	s.observeOLM(ctx)
-	o.in.Fleet = &s.seen
+	o.observation.Fleet = &s.site
 }
 
-// ahead is how far the clock of an API server is ahead of this machine's.
-func ahead(config *rest.Config) (time.Duration, error) {
-	clock := &startup.Clock{}
+// measureClockOffset returns how far the clock of an API server is ahead of the clock of this machine.
+func measureClockOffset(config *rest.Config) (time.Duration, error) {
+	clock := &startup.Clock{} // follows the clock of the API server
 	config = rest.CopyConfig(config)
 	clock.Follow(config)
 	c, err := kubernetes.NewForConfig(config)

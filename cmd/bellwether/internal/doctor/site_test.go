@@ -18,7 +18,7 @@ import (
 	command "github.com/bellwether-dev/bellwether/cmd/bellwether/internal/doctor"
 )
 
-// TestNamespacesOfOLM: OLM's namespace is a value of its chart.
+// TestNamespacesOfOLM checks that OLM is found in any namespace, because the namespace is a value of OLM's chart.
 func TestNamespacesOfOLM(t *testing.T) {
 	deployment := func(namespace, name, app string) client.Object {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
@@ -49,7 +49,7 @@ func TestNamespacesOfOLM(t *testing.T) {
 					}
 					return c.List(ctx, l, o...)
 				}}).Build()
-			if diff := cmp.Diff(tc.want, command.NamespacesOfOLM(t.Context(), c)); diff != "" {
+			if diff := cmp.Diff(tc.want, command.FindOLMNamespaces(t.Context(), c)); diff != "" {
 				t.Errorf("namespaces (-want +got):\n%s", diff)
 			}
 		})

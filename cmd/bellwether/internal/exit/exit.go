@@ -1,15 +1,14 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exit says how a command ends: the exit codes, and errors that say
-// what to do about them.
+// Package exit defines how a command ends: the exit codes, and errors with a hint how to correct them.
 package exit
 
 import (
 	"fmt"
 )
 
-// Exit codes. `bellwether rollout status` documents them to its users.
+// Exit codes. The help of `bellwether rollout status` documents them.
 const (
 	OK            = 0
 	Error         = 1
@@ -19,7 +18,7 @@ const (
 	NeedsApproval = 5
 )
 
-// HintError is an error with what to do about it.
+// HintError is an error with a hint how to correct it.
 type HintError struct {
 	err  error
 	Hint string
@@ -29,16 +28,16 @@ func (e *HintError) Error() string { return e.err.Error() }
 
 func (e *HintError) Unwrap() error { return e.err }
 
-// Hint adds what to do to an error.
+// Hint adds a hint to an error.
 func Hint(err error, text string) error { return &HintError{err: err, Hint: text} }
 
-// Hintf is an error of one sentence and what to do.
+// Hintf returns a new error with a hint. text is the hint, and format with args is the message.
 func Hintf(text, format string, args ...any) error {
 	return Hint(fmt.Errorf(format, args...), text)
 }
 
-// CodeError ends the program with an exit code of its own: an answer rather
-// than an error. Its text is empty where all was said already.
+// CodeError ends the program with an exit code. It is a result of the command, such as that there are findings. Text
+// is printed; it is empty if the command has already printed the result.
 type CodeError struct {
 	Code int
 	Text string

@@ -16,7 +16,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -24,7 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/compatibility"
 )
 
@@ -60,7 +59,7 @@ type compatibilityOptions struct {
 	out                                    command.Output
 }
 
-func (a *app) fleetCompatibilityCommand() *cobra.Command {
+func (a *app) newCompatibilityCommand() *cobra.Command {
 	var o compatibilityOptions
 	c := &cobra.Command{
 		Use: "compatibility --kubernetes VERSION", Short: "Show which operators a version of Kubernetes breaks",
@@ -69,9 +68,9 @@ func (a *app) fleetCompatibilityCommand() *cobra.Command {
 			"  bellwether fleet compatibility --kubernetes 1.37 --cluster prod-1\n" +
 			"  bellwether fleet compatibility --kubernetes 1.37 --catalog ./catalog -o json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			report, err := a.compatibility(c.Context(), o)
+			report, err := a.buildCompatibilityReport(c.Context(), o)
 			if err != nil {
-				return registry.WithHint(err)
+				return registry.AddHint(err)
 			}
 			return a.showCompatibility(&o, report)
 		},
@@ -82,13 +81,13 @@ func (a *app) fleetCompatibilityCommand() *cobra.Command {
 	f.StringVar(&o.cluster, "cluster", "", "Show only this cluster.")
 	f.StringVarP(&o.selector, "selector", "l", "", "Show only the clusters with these labels, for example env=prod.")
 	f.BoolVar(&o.failOnUnknown, "fail-on-unknown", false, "Fail also if something is unknown.")
-	_ = c.RegisterFlagCompletionFunc("cluster", a.CompleteFirst(command.ClusterNames))
+	_ = c.RegisterFlagCompletionFunc("cluster", a.CompleteFirst(command.ListClusterNames))
 	o.access.Add(c)
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
-	return a.ErrorsAre(exitTrouble, c)
+	return a.SetErrorCode(exitTrouble, c)
 }
 
-// parseKubernetes wants a major and minor version; a patch release makes no difference.
+// parseKubernetes parses --kubernetes. It requires a major and a minor version, and ignores the patch version.
 func parseKubernetes(text string) (semver.Version, error) {
 	if text == "" {
 		return semver.Version{}, exit.Hintf("use a version such as 1.37",
@@ -101,7 +100,9 @@ func parseKubernetes(text string) (semver.Version, error) {
 	return semver.Version{Major: version.Major, Minor: version.Minor}, nil
 }
 
-func (a *app) compatibility(ctx context.Context, o compatibilityOptions) (compatibility.Report, error) {
+// buildCompatibilityReport checks the flags, reads the fleet and the catalogs, and compares both with the version of
+// Kubernetes in --kubernetes. A catalog that cannot be read is a row of the report, not an error.
+func (a *app) buildCompatibilityReport(ctx context.Context, o compatibilityOptions) (compatibility.Report, error) {
 	var none compatibility.Report
 	if err := o.out.Check(); err != nil {
 		return none, err
@@ -114,42 +115,44 @@ func (a *app) compatibility(ctx context.Context, o compatibilityOptions) (compat
 	if err != nil {
 		return none, err
 	}
-	s := &bundleSource{h: h, loader: load.New(oci.NewClient(oci.Options{}), load.Options{MaxBytes: keptBytes})}
+	s := &bundleSource{h: h, loader: load.New(oci.NewClient(oci.Options{}), load.Options{MaxBytes: maxCachedBytes})}
 	if o.catalog != "" {
-		if s.fixed, err = s.named(ctx, &o.access, o.catalog); err != nil {
+		if s.fixed, err = s.resolveCatalog(ctx, &o.access, o.catalog); err != nil {
 			return none, err
 		}
 	}
-	installs, err := s.installs(ctx, o)
+	installs, err := s.listInstalls(ctx, o)
 	if err != nil {
 		return none, err
 	}
 	report := compatibility.Compare(kubernetes, installs, func(operator string) compatibility.Catalog {
-		return s.catalog(ctx, operator)
+		return s.readCatalog(ctx, operator)
 	})
 	return report, ctx.Err()
 }
 
-// keptBytes bounds the manifests that are kept while versions are compared.
-const keptBytes = 64 << 20
+// maxCachedBytes limits the memory for the manifests that are cached while versions are compared.
+const maxCachedBytes = 64 << 20
 
-// bundleSource reads operators and their catalogs.
+// bundleSource reads operators and their catalogs from the hub and from registries.
 type bundleSource struct {
 	h      *hub.Client
 	loader *load.Loader
-	// fixed is the catalog that the user named; nil to use those of the hub.
-	fixed     *place
+	// fixed is the catalog in --catalog; nil to read the catalogs that the hub uses.
+	fixed     *catalogSnapshot
 	operators map[string]v1alpha1.ManagedOperator
 }
 
-// place is a catalog as it was at one time.
-type place struct {
+// catalogSnapshot is one version of a catalog: its content at a digest.
+type catalogSnapshot struct {
 	source oci.Source
 	digest string
 	blocks []v1alpha1.VersionBlock
 }
 
-func (s *bundleSource) named(ctx context.Context, access *registry.Flags, ref string) (*place, error) {
+// resolveCatalog returns the catalog at ref, a folder or an image, with its digest at this moment.
+func (s *bundleSource) resolveCatalog(ctx context.Context, access *registry.Flags, ref string) (*catalogSnapshot,
+	error) {
 	source, err := access.Source(ref)
 	if err != nil {
 		return nil, err
@@ -158,12 +161,13 @@ func (s *bundleSource) named(ctx context.Context, access *registry.Flags, ref st
 	if err != nil {
 		return nil, err
 	}
-	return &place{source: source, digest: digest}, nil
+	return &catalogSnapshot{source: source, digest: digest}, nil
 }
 
-// installs are what the selected clusters run. It also reads the operators.
-func (s *bundleSource) installs(ctx context.Context, o compatibilityOptions) ([]compatibility.Install, error) {
-	clusters, err := s.clusters(ctx, o)
+// listInstalls returns the installed operators of the selected clusters. It
+// also sets s.operators, which readCatalog reads.
+func (s *bundleSource) listInstalls(ctx context.Context, o compatibilityOptions) ([]compatibility.Install, error) {
+	clusters, err := s.readKubernetesVersions(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -179,25 +183,11 @@ func (s *bundleSource) installs(ctx context.Context, o compatibilityOptions) ([]
 	if err := s.h.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list installs: %w", err)
 	}
-	var out []compatibility.Install
-	for _, i := range list.Items {
-		kubernetes, selected := clusters[i.Spec.Cluster]
-		installed := i.Status.Installed
-		if !selected || installed == nil || installed.Bundle == "" {
-			continue
-		}
-		one := compatibility.Install{Cluster: i.Spec.Cluster, Kubernetes: kubernetes,
-			Operator: i.Spec.Operator.Namespace + "/" + i.Spec.Operator.Name,
-			Bundle:   catalogs.Installed{Name: installed.Bundle, Version: installed.Version}}
-		operator := s.operators[one.Operator]
-		one.Package, one.Channel = operator.Spec.Package, operator.Spec.Channel
-		out = append(out, one)
-	}
-	return out, nil
+	return compatibility.ListInstalls(clusters, s.operators, list.Items), nil
 }
 
-// clusters are the selected ones, with their versions of Kubernetes.
-func (s *bundleSource) clusters(ctx context.Context, o compatibilityOptions) (map[string]string, error) {
+// readKubernetesVersions returns the Kubernetes version of each selected cluster by the cluster's name.
+func (s *bundleSource) readKubernetesVersions(ctx context.Context, o compatibilityOptions) (map[string]string, error) {
 	parsed, err := command.ParseSelector(o.selector)
 	if err != nil {
 		return nil, err
@@ -222,34 +212,38 @@ func (s *bundleSource) clusters(ctx context.Context, o compatibilityOptions) (ma
 
 var errNotReadYet = errors.New("the hub has not read the catalog yet")
 
-// catalog is where the package of an operator is. That it cannot be read is a result.
-func (s *bundleSource) catalog(ctx context.Context, operator string) compatibility.Catalog {
+// readCatalog reads the package of an operator from the operator's catalog. If it cannot be
+// read, the result has a Problem and no package.
+func (s *bundleSource) readCatalog(ctx context.Context, operator string) compatibility.Catalog {
 	m, ok := s.operators[operator]
 	if !ok {
 		return compatibility.Catalog{Problem: "the ManagedOperator does not exist any more"}
 	}
-	at, err := s.place(ctx, &m)
+	snapshot, err := s.locateCatalog(ctx, &m)
 	if err != nil {
 		return compatibility.Catalog{Problem: phrase.OneLine(err.Error())}
 	}
-	p, err := s.loader.Package(ctx, at.source, at.digest, m.Spec.Package)
+	p, err := s.loader.Package(ctx, snapshot.source, snapshot.digest, m.Spec.Package)
 	if err == nil {
-		// The hub goes around what its OperatorCatalog blocks, so the upgrades do too.
-		p, err = p.WithBlocked(blocks.Of(at.blocks, m.Spec.Package)...)
+		// The hub skips versions that its OperatorCatalog blocks, so the
+		// suggested upgrades must skip these versions too.
+		p, err = p.WithBlocked(catalogs.BlocksOf(snapshot.blocks, m.Spec.Package)...)
 	}
 	if err != nil {
 		return compatibility.Catalog{Problem: phrase.OneLine("read catalog: " + err.Error())}
 	}
 	return compatibility.Catalog{Package: p, Facts: func(bundle string) compatibility.Facts {
-		read, err := s.loader.Bundles(ctx, at.source, at.digest, m.Spec.Package, bundle)
+		bundles, err := s.loader.Bundles(ctx, snapshot.source, snapshot.digest, m.Spec.Package, bundle)
 		if err != nil {
 			return compatibility.Facts{Requirements: v1alpha1.ReleaseRequirements{NotRead: phrase.OneLine(err.Error())}}
 		}
-		return compatibility.FactsOf(read, m.Spec.Channel, bundle)
+		return compatibility.FactsOf(bundles, m.Spec.Channel, bundle)
 	}}
 }
 
-func (s *bundleSource) place(ctx context.Context, m *v1alpha1.ManagedOperator) (*place, error) {
+// locateCatalog returns the catalog in --catalog if the flag is set, else the
+// catalog of an operator as the hub last read it.
+func (s *bundleSource) locateCatalog(ctx context.Context, m *v1alpha1.ManagedOperator) (*catalogSnapshot, error) {
 	if s.fixed != nil {
 		return s.fixed, nil
 	}
@@ -262,12 +256,15 @@ func (s *bundleSource) place(ctx context.Context, m *v1alpha1.ManagedOperator) (
 		return nil, errNotReadYet
 	}
 	source := catalog.Spec.Source
-	if catalog.Status.Source != nil {
+	if catalog.Status.Source != nil { // the hub read the digest from this source
 		source = *catalog.Status.Source
 	}
-	return &place{source: oci.SourceOf(source), digest: catalog.Status.Digest, blocks: catalog.Spec.Blocks}, nil
+	return &catalogSnapshot{source: oci.NewSource(source), digest: catalog.Status.Digest, blocks: catalog.Spec.Blocks},
+		nil
 }
 
+// showCompatibility prints the report, and returns an error with an exit code if an operator breaks or, with
+// --fail-on-unknown, is unknown.
 func (a *app) showCompatibility(o *compatibilityOptions, report compatibility.Report) error {
 	switch {
 	case !o.out.Table():
@@ -277,16 +274,18 @@ func (a *app) showCompatibility(o *compatibilityOptions, report compatibility.Re
 	case len(report.Rows) == 0:
 		a.Warn("No operators are installed on the selected clusters.\n")
 	default:
-		a.Table(&o.out, Compatibility(report, o.out.Wide()))
+		a.Table(&o.out, BuildCompatibilityTable(report, o.out.Wide()))
 	}
-	if report.Has(compatibility.Breaks) || o.failOnUnknown && report.Has(compatibility.Unknown) {
+	isUnknown := o.failOnUnknown && report.Has(compatibility.Unknown)
+	if isUnknown || report.Has(compatibility.Breaks) {
 		return &exit.CodeError{Code: exitBreaks}
 	}
 	return nil
 }
 
-// Compatibility is the table of what a version of Kubernetes does to the operators of a fleet.
-func Compatibility(r compatibility.Report, wide bool) *term.Table {
+// BuildCompatibilityTable returns the table that shows which operators of a fleet a version of Kubernetes breaks. A
+// wide table also has the names of the clusters.
+func BuildCompatibilityTable(r compatibility.Report, wide bool) *term.Table {
 	t := &term.Table{Header: []string{"OPERATOR", "VERSION", "VERDICT", "CLUSTERS", "UPGRADE TO", "REASON"}, Wrap: true}
 	if wide {
 		t.Header = slices.Insert(t.Header, 4, "NAMES")
@@ -298,9 +297,9 @@ func Compatibility(r compatibility.Report, wide bool) *term.Table {
 		if row.UpgradeReason != "" {
 			reason += "; " + row.UpgradeReason
 		}
-		cells := []term.Cell{{Text: row.Operator}, {Text: term.OrDash(row.Version)},
+		cells := []term.Cell{{Text: row.Operator}, {Text: term.DashIfEmpty(row.Version)},
 			tones[row.Verdict].Cell(string(row.Verdict)), {Text: term.Count(len(row.Clusters))},
-			{Text: term.OrDash(row.Upgrade)}, {Text: phrase.OneLine(reason)}}
+			{Text: term.DashIfEmpty(row.Upgrade)}, {Text: phrase.OneLine(reason)}}
 		if wide {
 			cells = slices.Insert(cells, 4, term.Cell{Text: strings.Join(describeClusters(row.Clusters), ",")})
 		}
@@ -309,7 +308,7 @@ func Compatibility(r compatibility.Report, wide bool) *term.Table {
 	return t
 }
 
-// describeClusters adds the version that each cluster has now.
+// describeClusters returns the name of each cluster, with its current version of Kubernetes if that is known.
 func describeClusters(list []compatibility.Cluster) []string {
 	var out []string
 	for _, c := range list {

@@ -19,12 +19,12 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/compatibility"
 )
 
-// supportedUpTo is a catalog of echo-operator in a folder: 1.0.0 uses an API that Kubernetes 1.25 removed, 1.1.0 says
-// nothing of its support and has its manifests in an image that cannot be read, and 1.2.0 is supported up to 1.37.
+// supportedUpTo is a catalog of echo-operator in a folder: 1.0.0 uses an API that Kubernetes 1.25 removed, 1.1.0 does
+// not state its support and has its manifests in an image that cannot be read, and 1.2.0 is supported up to 1.37.
 func supportedUpTo(t *testing.T) string {
 	t.Helper()
 	object := func(text string) string {
@@ -85,7 +85,7 @@ func TestCompatibility(t *testing.T) {
 	if got.Code != 1 || got.Err != "" {
 		t.Errorf("exit code %d: %s", got.Code, got.Err)
 	}
-	fixture.Golden(t, "compatibility", got.Out)
+	fixture.AssertGolden(t, "compatibility", got.Out)
 
 	got = run("--kubernetes", "v1.37.2", "-o", "json", "--cluster", "old")
 	var report compatibility.Report

@@ -12,14 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,8 +27,9 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/internal/kubeconfig"
-	"github.com/bellwether-dev/bellwether/controllers/discovery/sources"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/fleet"
+	"github.com/bellwether-dev/bellwether/fleet/discovery"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 // discoveredOptions are the flags of fleet join-discovered.
@@ -54,14 +53,14 @@ again at any time. One that fails does not stop the others.
 
 A kubeconfig that would run a program or read a file is refused.`
 
-func (a *app) fleetJoinDiscoveredCommand() *cobra.Command {
+func (a *app) newJoinDiscoveredCommand() *cobra.Command {
 	var o discoveredOptions
 	c := &cobra.Command{
 		Use: "join-discovered [NAME...]", Short: "Install the agent on discovered clusters",
 		Long: fleetJoinDiscoveredLong,
 		Example: "  bellwether fleet join-discovered prod-1\n" +
 			"  bellwether fleet join-discovered --all -l stage=prod --hub-server https://hub.example.com:6443",
-		ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListClusterNames),
 		Args: func(_ *cobra.Command, names []string) error {
 			switch {
 			case o.all && len(names) > 0:
@@ -83,24 +82,25 @@ func (a *app) fleetJoinDiscoveredCommand() *cobra.Command {
 	c.Flags().IntVar(&o.parallel, "parallel", 8, "The number of clusters that are joined at a time.")
 	c.Flags().StringVar(&o.hubServer, "hub-server", "",
 		"The URL at which the clusters reach the hub's API server. Default: the URL in your kubeconfig.")
-	command.Timeout(c, &o.timeout, 5*time.Minute, "The timeout of each step for one cluster.")
+	command.AddTimeout(c, &o.timeout, 5*time.Minute, "The timeout of each step for one cluster.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.values.Add(c)
 	return c
 }
 
+// joinDiscovered joins the named clusters, or all discovered clusters with --all.
 func (a *app) joinDiscovered(ctx context.Context, o *discoveredOptions, names []string) error {
 	h, err := a.Hub()
 	if err != nil {
 		return err
 	}
 	if o.all {
-		if names, err = a.discovered(ctx, h, o.selector); err != nil || len(names) == 0 {
+		if names, err = a.selectDiscovered(ctx, h, o.selector); err != nil || len(names) == 0 {
 			return err
 		}
 	}
-	// Administrators' kubeconfigs are in a folder of this command's own while agents are
-	// installed, since Helm reads them from files.
+	// Helm reads kubeconfigs from files, so they are in a temporary folder while agents are installed. An interrupt
+	// must not end the program before the folder is removed.
 	a.CleansUp.Store(true)
 	folder, err := os.MkdirTemp("", "bellwether-join-")
 	if err != nil {
@@ -113,8 +113,9 @@ func (a *app) joinDiscovered(ctx context.Context, o *discoveredOptions, names []
 	return a.joinMany(ctx, h, o, names, folder)
 }
 
-// discovered returns the clusters that --all means, and tells of those that are left out.
-func (a *app) discovered(ctx context.Context, h *hub.Client, selector string) ([]string, error) {
+// selectDiscovered returns the names of the discovered clusters that --all joins,
+// and prints how many clusters are skipped and why.
+func (a *app) selectDiscovered(ctx context.Context, h *hub.Client, selector string) ([]string, error) {
 	parsed, err := command.ParseSelector(selector)
 	if err != nil {
 		return nil, err
@@ -123,18 +124,7 @@ func (a *app) discovered(ctx context.Context, h *hub.Client, selector string) ([
 	if err := h.List(ctx, list, client.MatchingLabelsSelector{Selector: parsed}); err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
-	var names []string
-	skipped := map[string]int{}
-	for i := range list.Items {
-		c := &list.Items[i]
-		switch reason := notJoinable(c); {
-		case c.Spec.SourceRef == nil:
-		case reason != "":
-			skipped[reason]++
-		default:
-			names = append(names, c.Name)
-		}
-	}
+	names, skipped := fleet.SelectToJoin(list.Items)
 	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
 		a.Say("%s %s: left alone.\n", phrase.Count(skipped[reason], "discovered cluster"), reason)
 	}
@@ -144,24 +134,7 @@ func (a *app) discovered(ctx context.Context, h *hub.Client, selector string) ([
 	return names, nil
 }
 
-// notJoinable says why a discovered cluster is left alone; empty if it is not.
-func notJoinable(c *v1alpha1.FleetCluster) string {
-	source := c.Status.Source
-	switch {
-	case c.DeletionTimestamp != nil:
-		return "being removed from the fleet"
-	case meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline):
-		return "already online"
-	case c.Status.IsHibernating():
-		return "hibernating"
-	case source != nil && source.State != "" && source.State != v1alpha1.SourcePresent:
-		return "whose source is " + strings.ToLower(string(source.State))
-	}
-	return ""
-}
-
-// joinMany joins clusters, several at a time, and says of each how it went. It begins with
-// none after it was interrupted.
+// joinMany joins clusters in parallel and prints the result of each. After an interrupt it starts no further cluster.
 func (a *app) joinMany(ctx context.Context, h *hub.Client, o *discoveredOptions, names []string, folder string) error {
 	var (
 		group  errgroup.Group
@@ -174,7 +147,7 @@ func (a *app) joinMany(ctx context.Context, h *hub.Client, o *discoveredOptions,
 		group.Go(func() error {
 			err := ctx.Err()
 			if err == nil {
-				err = a.quietly().joinOne(ctx, h, o, name, folder)
+				err = a.copyWithoutOutput().joinOne(ctx, h, o, name, folder)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -188,7 +161,7 @@ func (a *app) joinMany(ctx context.Context, h *hub.Client, o *discoveredOptions,
 			return nil
 		})
 	}
-	_ = group.Wait() // the functions keep their errors
+	_ = group.Wait() // the functions collect their errors in failed
 	if len(failed) == 0 {
 		return nil
 	}
@@ -198,17 +171,19 @@ func (a *app) joinMany(ctx context.Context, h *hub.Client, o *discoveredOptions,
 		phrase.Word(len(names), "was", "were"), phrase.First(failed, 10))
 }
 
-// quietly is the app without the output of single steps.
-func (a *app) quietly() *app {
+// copyWithoutOutput returns a copy of the app that discards its output,
+// because the steps of parallel joins would mix.
+func (a *app) copyWithoutOutput() *app {
 	streams := a.Streams
 	streams.Out, streams.ErrOut = &bytes.Buffer{}, &bytes.Buffer{}
 	return &app{&command.Env{Streams: streams, Flags: a.Flags, Self: a.Self, Now: a.Now, Connect: a.Connect,
 		Watch: a.Watch, Getenv: a.Getenv}}
 }
 
-// joinOne joins a cluster with the kubeconfig that its source names.
+// joinOne joins a cluster with the administrator's kubeconfig that the cluster's source names. Until the join ends,
+// the kubeconfig is a file in folder.
 func (a *app) joinOne(ctx context.Context, h *hub.Client, o *discoveredOptions, name, folder string) error {
-	text, err := adminKubeconfig(ctx, h, name)
+	text, err := readAdminKubeconfig(ctx, h, name)
 	if err != nil {
 		return err
 	}
@@ -217,54 +192,55 @@ func (a *app) joinOne(ctx context.Context, h *hub.Client, o *discoveredOptions, 
 		return fmt.Errorf("keep the kubeconfig of cluster %s: %w", name, err)
 	}
 	defer func() { _ = os.Remove(file) }()
-	own := o.joinOptions
-	own.name, own.target = name, hub.ClusterIn(file)
-	return a.join(ctx, &own)
+	options := o.joinOptions
+	options.name, options.target = name, hub.NewClusterFlags(file)
+	return a.join(ctx, &options)
 }
 
-// adminKubeconfig reads the administrator's kubeconfig of a discovered cluster, and checks
-// it.
-func adminKubeconfig(ctx context.Context, h *hub.Client, name string) ([]byte, error) {
+// readAdminKubeconfig reads the administrator's kubeconfig of a discovered cluster, and refuses a kubeconfig that
+// would run a program or read a file.
+func readAdminKubeconfig(ctx context.Context, h *hub.Client, name string) ([]byte, error) {
 	cluster, err := h.Cluster(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	byHand := "join it with `" + h.Self + " fleet join " + name + " --cluster-kubeconfig FILE`"
+	manualJoin := "join it with `" + h.Self + " fleet join " + name + " --cluster-kubeconfig FILE`"
 	ref := cluster.Spec.SourceRef
 	if ref == nil {
-		return nil, exit.Hintf(byHand, "cluster %s was not discovered: its spec.sourceRef is not set", name)
+		return nil, exit.Hintf(manualJoin, "cluster %s was not discovered: its spec.sourceRef is not set", name)
 	}
-	kind, known := sources.Of(*ref)
+	kind, known := discovery.KindOf(*ref)
 	if !known {
-		return nil, exit.Hintf(byHand, "the source of cluster %s is a %s of %s, which has no kubeconfig that is known",
+		return nil, exit.Hintf(manualJoin,
+			"the source of cluster %s is a %s of %s, which has no kubeconfig that is known",
 			name, ref.Kind, ref.APIVersion)
 	}
 	source := &unstructured.Unstructured{}
 	source.SetAPIVersion(ref.APIVersion)
 	source.SetKind(ref.Kind)
 	if err := h.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, source); err != nil {
-		return nil, fmt.Errorf("get %s, the source of cluster %s: %w", sources.Describe(*ref), name, err)
+		return nil, fmt.Errorf("get %s, the source of cluster %s: %w", discovery.DescribeSource(*ref), name, err)
 	}
-	where, err := kind.AdminKubeconfig(source)
+	location, err := kind.AdminKubeconfig(source)
 	if err != nil {
-		return nil, exit.Hintf(byHand, "there is no kubeconfig for cluster %s: %w", name, err)
+		return nil, exit.Hintf(manualJoin, "there is no kubeconfig for cluster %s: %w", name, err)
 	}
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: ref.Namespace, Name: where.Secret}
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: location.Secret}
 	if err := h.Get(ctx, key, secret); err != nil {
-		return nil, exit.Hintf("you need permission to read Secrets in namespace "+ref.Namespace+", or "+byHand,
+		return nil, exit.Hintf("you need permission to read Secrets in namespace "+ref.Namespace+", or "+manualJoin,
 			"get the kubeconfig of cluster %s from Secret %s: %w", name, key, err)
 	}
-	if len(secret.Data[where.Key]) == 0 {
-		return nil, exit.Hintf(byHand, "Secret %s has no %q, which would be the kubeconfig of cluster %s", key,
-			where.Key, name)
+	if len(secret.Data[location.Key]) == 0 {
+		return nil, exit.Hintf(manualJoin, "Secret %s has no %q, which would be the kubeconfig of cluster %s", key,
+			location.Key, name)
 	}
-	text, err := kubeconfig.Check(secret.Data[where.Key])
+	text, err := kubeconfig.Check(secret.Data[location.Key])
 	if errors.Is(err, kubeconfig.ErrRefused) {
-		return nil, exit.Hintf("if you trust it, "+byHand, "Secret %s, key %s: %w", key, where.Key, err)
+		return nil, exit.Hintf("if you trust it, "+manualJoin, "Secret %s, key %s: %w", key, location.Key, err)
 	}
 	if err != nil {
-		return nil, exit.Hintf(byHand, "Secret %s, key %s, cannot be used: %w", key, where.Key, err)
+		return nil, exit.Hintf(manualJoin, "Secret %s, key %s, cannot be used: %w", key, location.Key, err)
 	}
 	return text, nil
 }

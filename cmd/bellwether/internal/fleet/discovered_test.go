@@ -46,7 +46,7 @@ func secret(name, kubeconfig string) client.Object {
 		Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}}
 }
 
-// TestJoinDiscoveredRefuses has clusters that cannot be joined, for each of the reasons.
+// TestJoinDiscoveredRefuses has one cluster for each reason why a cluster cannot be joined.
 func TestJoinDiscoveredRefuses(t *testing.T) {
 	odd, profile := ofHive("odd"), ofHive("profile")
 	odd.Spec.SourceRef.Kind = "ClusterPool"
@@ -118,7 +118,7 @@ func TestJoinDiscoveredTogether(t *testing.T) {
 	}
 }
 
-// TestPowerStateThatIsNotBelieved is what people read of a cluster whose source goes on saying that it does not run.
+// TestPowerStateThatIsNotBelieved checks the text about a running cluster whose source reports that it does not run.
 func TestPowerStateThatIsNotBelieved(t *testing.T) {
 	c := ofHive("stuck")
 	c.Status.Source.PowerState = v1alpha1.PowerResuming

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet holds the commands for the clusters of the fleet.
+// Package fleet provides the commands for the clusters of the fleet: `bellwether fleet`.
 package fleet
 
 import (
@@ -18,22 +18,21 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command fleet with its subcommands.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("fleet", "Manage the clusters of the fleet", []string{"cluster", "clusters"},
-		a.fleetListCommand(), a.fleetGetCommand(), a.fleetJoinCommand(), a.fleetJoinDiscoveredCommand(),
-		a.fleetRevokeCommand(), a.fleetFreezeCommand(), a.fleetUnfreezeCommand(), a.fleetRemoveCommand(),
-		a.fleetCompatibilityCommand(), a.fleetScanCommand())
+	return command.NewParent("fleet", "Manage the clusters of the fleet", []string{"cluster", "clusters"},
+		a.newListCommand(), a.newGetCommand(), a.newJoinCommand(), a.newJoinDiscoveredCommand(),
+		a.newRevokeCommand(), a.newFreezeCommand(), a.newUnfreezeCommand(), a.newRemoveCommand(),
+		a.newCompatibilityCommand(), a.newScanCommand())
 }
 
-func (a *app) fleetListCommand() *cobra.Command {
+func (a *app) newListCommand() *cobra.Command {
 	var out command.Output
 	var selector string
 	var states command.States
@@ -48,13 +47,14 @@ func (a *app) fleetListCommand() *cobra.Command {
 			return a.listClusters(c.Context(), &out, selector, &states)
 		},
 	}
-	states.Add(c, "clusters", marks.OfClusters())
+	states.Add(c, "clusters", explain.ClusterMarks())
 	c.Flags().StringVarP(&selector, "selector", "l", "",
 		"List only the clusters with these labels, for example env=prod,region!=eu.")
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
 
+// listClusters prints the clusters with the labels and in one of the states.
 func (a *app) listClusters(ctx context.Context, out *command.Output, selector string, states *command.States) error {
 	h, err := a.Hub()
 	if err != nil {
@@ -68,27 +68,27 @@ func (a *app) listClusters(ctx context.Context, out *command.Output, selector st
 	if err := h.List(ctx, list, client.MatchingLabelsSelector{Selector: parsed}); err != nil {
 		return fmt.Errorf("list clusters: %w", err)
 	}
-	a.TellOfFreezes(ctx, h)
-	known, err := a.Marks(ctx, h, list.Items, states, !out.Table())
+	a.WarnOfFreezes(ctx, h)
+	fleetMarks, err := a.ReadMarks(ctx, h, list.Items, states, !out.Table())
 	if err != nil {
 		return err
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(c v1alpha1.FleetCluster) bool {
-		return !known.Cluster(&c).HasAny(states.Wanted)
+		return !fleetMarks.Cluster(&c).HasAny(states.Wanted)
 	})
-	table := Clusters(list.Items, known, term.Listing{Now: a.Now(), Wide: out.Wide()})
+	table := BuildClusterTable(list.Items, fleetMarks, term.Listing{Now: a.Now(), Wide: out.Wide()})
 	if len(states.Wanted) > 0 {
 		return a.List(out, list, table, "No clusters in these states.")
 	}
 	return a.List(out, list, table, "No clusters found. Add one with `"+a.Self+" fleet join`.")
 }
 
-func (a *app) fleetGetCommand() *cobra.Command {
+func (a *app) newGetCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
 		Use: "get NAME", Short: "Show a cluster and its operators", Args: command.OneArg("the cluster's name"),
 		Example:           "  bellwether fleet get prod-1",
-		ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListClusterNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {
 				return err
@@ -100,6 +100,7 @@ func (a *app) fleetGetCommand() *cobra.Command {
 	return c
 }
 
+// getCluster prints a cluster, the operators on it, and an explanation of its state.
 func (a *app) getCluster(ctx context.Context, out *command.Output, name string) error {
 	h, err := a.Hub()
 	if err != nil {
@@ -113,17 +114,17 @@ func (a *app) getCluster(ctx context.Context, out *command.Output, name string) 
 	if err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(name))); err != nil {
 		return fmt.Errorf("list installs: %w", err)
 	}
-	in := explain.ClusterInput{Now: a.Now(), Cluster: cluster, Installs: installs.Items, Program: a.Self}
-	if len(explain.Refusals(cluster)) > 0 { // only then it matters which changes are pending
+	input := explain.ClusterInput{Now: a.Now(), Cluster: cluster, Installs: installs.Items, Program: a.Self}
+	if len(explain.ListRefusals(cluster)) > 0 { // pending rollouts matter only for a cluster that refuses changes
 		list := &v1alpha1.OperatorRolloutList{}
 		if err := h.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("list rollouts: %w", err)
 		}
-		in.Rollouts = list.Items
+		input.Rollouts = list.Items
 	}
-	a.TellOfFreezes(ctx, h)
-	e := explain.Cluster(in)
-	return a.Explained(out, cluster, e, func(s term.Style) string {
-		return Cluster(cluster, installs.Items, a.Now(), s)
+	a.WarnOfFreezes(ctx, h)
+	explanation := explain.Cluster(input)
+	return a.PrintExplained(out, cluster, explanation, func(s term.Style) string {
+		return RenderCluster(cluster, installs.Items, a.Now(), s)
 	})
 }

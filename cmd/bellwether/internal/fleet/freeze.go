@@ -6,9 +6,7 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,8 +18,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/rollouts/freeze"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
 const fleetFreezeLong = `Stop everything that Bellwether does on the fleet, or on some of its clusters.
@@ -43,7 +41,7 @@ type freezeOptions struct {
 	selector, name, reason string
 }
 
-func (a *app) fleetFreezeCommand() *cobra.Command {
+func (a *app) newFreezeCommand() *cobra.Command {
 	var o freezeOptions
 	c := &cobra.Command{
 		Use: "freeze [CLUSTER...]", Short: "Stop all changes on the fleet or on some clusters", Long: fleetFreezeLong,
@@ -58,16 +56,17 @@ func (a *app) fleetFreezeCommand() *cobra.Command {
 	c.Flags().StringVar(&o.reason, "reason", "", "Why; shown wherever something waits for the end of the freeze.")
 	c.Flags().StringVarP(&o.selector, "selector", "l", "", "Freeze the clusters that have these labels now.")
 	c.Flags().StringVar(&o.name, "name", "", "Name of the FleetFreeze. Default: freeze- and the time.")
-	_ = c.MarkFlagRequired("reason") // there is such a flag
+	_ = c.MarkFlagRequired("reason") // the flag exists
 	return c
 }
 
+// freeze creates a FleetFreeze for the selected clusters. If the user has set no name, the name has the current time.
 func (a *app) freeze(ctx context.Context, o freezeOptions) error {
 	h, err := a.Hub()
 	if err != nil {
 		return err
 	}
-	clusters, known, err := o.choose(ctx, h)
+	clusters, count, err := o.chooseClusters(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -78,26 +77,25 @@ func (a *app) freeze(ctx context.Context, o freezeOptions) error {
 	}
 	switch err := h.Create(ctx, f); {
 	case apierrors.IsForbidden(err):
-		return exit.Hint(fmt.Errorf("freeze %s: %w", command.FrozenClusters(f), err),
+		return exit.Hint(fmt.Errorf("freeze %s: %w", command.DescribeFrozenClusters(f), err),
 			"the ClusterRole bellwether-freeze of the hub's chart has the permission")
 	case meta.IsNoMatchError(err):
-		return exit.Hint(fmt.Errorf("freeze %s: %w", command.FrozenClusters(f), err),
+		return exit.Hint(fmt.Errorf("freeze %s: %w", command.DescribeFrozenClusters(f), err),
 			"upgrade the hub's chart: this hub knows no FleetFreeze")
 	case err != nil:
-		return fmt.Errorf("freeze %s: %w", command.FrozenClusters(f), err)
+		return fmt.Errorf("freeze %s: %w", command.DescribeFrozenClusters(f), err)
 	}
-	a.Step("froze %s, which is %s now", command.FrozenClusters(f), phrase.Count(known, "cluster"))
+	a.Step("froze %s, which is %s now", command.DescribeFrozenClusters(f), phrase.Count(count, "cluster"))
 	a.Say("Agents that reach the hub's API server follow at once, others when they reach it again. To end the freeze, "+
 		"run `%s fleet unfreeze %s`.\n", a.Self, f.Name)
 	return nil
 }
 
-// patternCharacters are those that the API permits in names and patterns.
-const patternCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-*?"
-
-// choose returns the names or patterns to freeze, and how many clusters of the fleet they are. A name that is that of
-// no cluster is an error: it would freeze nothing.
-func (o freezeOptions) choose(ctx context.Context, h *hub.Client) ([]string, int, error) {
+// chooseClusters returns the names or patterns to freeze, and how many clusters of the fleet they match. With
+// --selector these are the names of the selected clusters. Without a selector and names it is the pattern *, which
+// matches all clusters. A name, pattern or selector that matches no cluster is an error, because its freeze would
+// have no effect.
+func (o freezeOptions) chooseClusters(ctx context.Context, h *hub.Client) ([]string, int, error) {
 	selector, err := command.ParseSelector(o.selector)
 	if err != nil {
 		return nil, 0, err
@@ -121,24 +119,21 @@ func (o freezeOptions) choose(ctx context.Context, h *hub.Client) ([]string, int
 	case len(o.clusters) == 0:
 		return []string{"*"}, len(names), nil
 	}
-	covered := map[string]bool{}
+	matched := map[string]bool{}
 	for _, pattern := range o.clusters {
-		if strings.Trim(pattern, patternCharacters) != "" {
+		if !holds.IsClusterPattern(pattern) {
 			return nil, 0, exit.Hintf("* stands for any text and ? for one character, as in 'prod-*'",
 				"%q is neither the name of a cluster nor a pattern of names", pattern)
 		}
-		found := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-			matched, err := path.Match(pattern, name)
-			return !matched || err != nil
-		})
-		if len(found) == 0 {
+		matching := holds.MatchClusters(pattern, names)
+		if len(matching) == 0 {
 			return nil, 0, exit.Hintf("see the names with `fleet list`", "there is no cluster %s", pattern)
 		}
-		for _, name := range found {
-			covered[name] = true
+		for _, name := range matching {
+			matched[name] = true
 		}
 	}
-	return slices.Compact(slices.Sorted(slices.Values(o.clusters))), len(covered), nil
+	return slices.Compact(slices.Sorted(slices.Values(o.clusters))), len(matched), nil
 }
 
 const fleetUnfreezeLong = `End a freeze: Bellwether goes on where it stopped.
@@ -149,11 +144,11 @@ start it first.
 
 Only a person can end a freeze: the hub refuses ServiceAccounts, such as those of pipelines.`
 
-func (a *app) fleetUnfreezeCommand() *cobra.Command {
+func (a *app) newUnfreezeCommand() *cobra.Command {
 	var unrecorded bool
 	c := &cobra.Command{
 		Use: "unfreeze NAME", Short: "End a freeze", Long: fleetUnfreezeLong,
-		Args: command.OneArg("the name of the FleetFreeze"), ValidArgsFunction: a.CompleteFirst(freezeNames),
+		Args: command.OneArg("the name of the FleetFreeze"), ValidArgsFunction: a.CompleteFirst(completeFreezeNames),
 		Example: "  bellwether fleet unfreeze freeze-20260301-120000",
 		RunE:    func(c *cobra.Command, args []string) error { return a.unfreeze(c.Context(), args[0], unrecorded) },
 	}
@@ -162,6 +157,8 @@ func (a *app) fleetUnfreezeCommand() *cobra.Command {
 	return c
 }
 
+// unfreeze deletes a FleetFreeze. It refuses if the hub has not recorded the
+// freeze for some clusters, unless unrecorded is true.
 func (a *app) unfreeze(ctx context.Context, name string, unrecorded bool) error {
 	h, err := a.Hub()
 	if err != nil {
@@ -175,7 +172,7 @@ func (a *app) unfreeze(ctx context.Context, name string, unrecorded bool) error 
 	case err != nil:
 		return fmt.Errorf("get FleetFreeze %s: %w", name, err)
 	}
-	missing, err := unrecordedClusters(ctx, h, f)
+	missing, err := listUnrecordedClusters(ctx, h, f)
 	if err != nil {
 		return err
 	}
@@ -192,34 +189,29 @@ func (a *app) unfreeze(ctx context.Context, name string, unrecorded bool) error 
 		return fmt.Errorf("end FleetFreeze %s: %w", name, err)
 	}
 	a.Step("ended FleetFreeze %s", name)
-	left, err := h.Freezes(ctx)
+	remaining, err := h.ListFreezes(ctx)
 	if err != nil {
 		return err
 	}
-	for _, f := range left {
-		a.Warn("FleetFreeze %s still stops changes on %s: %s\n", f.Name, command.FrozenClusters(&f), f.Spec.Reason)
+	for _, f := range remaining {
+		a.Warn("FleetFreeze %s still stops changes on %s: %s\n", f.Name, command.DescribeFrozenClusters(&f),
+			f.Spec.Reason)
 	}
 	return nil
 }
 
-// unrecordedClusters are the clusters of a freeze whose status has none.
-func unrecordedClusters(ctx context.Context, h *hub.Client, f *v1alpha1.FleetFreeze) ([]string, error) {
+// listUnrecordedClusters returns the clusters that a freeze covers and whose status does not show a freeze.
+func listUnrecordedClusters(ctx context.Context, h *hub.Client, f *v1alpha1.FleetFreeze) ([]string, error) {
 	list := &v1alpha1.FleetClusterList{}
 	if err := h.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
-	var out []string
-	for _, c := range list.Items {
-		if c.Status.Freeze == nil && freeze.Of([]v1alpha1.FleetFreeze{*f}, c.Name) != nil {
-			out = append(out, c.Name)
-		}
-	}
-	return out, nil
+	return holds.ListUnrecorded(f, list.Items), nil
 }
 
-// freezeNames returns the names of all FleetFreezes, for completion.
-func freezeNames(ctx context.Context, h *hub.Client, _ command.Completing) []string {
-	list, _ := h.Freezes(ctx)
+// completeFreezeNames returns the names of all FleetFreezes with their reasons, for completion.
+func completeFreezeNames(ctx context.Context, h *hub.Client, _ command.Completion) []string {
+	list, _ := h.ListFreezes(ctx)
 	var out []string
 	for _, f := range list {
 		out = append(out, f.Name+"\t"+f.Spec.Reason)

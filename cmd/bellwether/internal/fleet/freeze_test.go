@@ -27,7 +27,7 @@ func frozen(t *testing.T, h *clitest.Hub) [][]string {
 	return out
 }
 
-// TestFreeze freezes the fleet, or clusters that there are, says so wherever people look, and ends it.
+// TestFreeze freezes the fleet or some clusters, checks that the commands show the freeze, and ends it.
 func TestFreeze(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -60,20 +60,20 @@ func TestFreeze(t *testing.T) {
 		})
 	}
 	h := clitest.NewHub(clitest.Cluster("prod-1", nil))
-	h.Must(t, "fleet", "freeze", "--reason", "the registry is hostile", "--name", "incident")
+	h.MustRun(t, "fleet", "freeze", "--reason", "the registry is hostile", "--name", "incident")
 	for _, args := range []string{"fleet list", "operator list", "rollout list", "fleet get prod-1"} {
-		got := h.Must(t, strings.Fields(args)...)
+		got := h.MustRun(t, strings.Fields(args)...)
 		if !strings.Contains(got.Err, "incident stops all changes on the whole fleet: the registry is hostile") {
 			t.Errorf("%s does not tell of it:\n%s", args, got.Err)
 		}
 	}
-	h.Must(t, "fleet", "freeze", "prod-1", "--reason", "x", "--name", "second")
+	h.MustRun(t, "fleet", "freeze", "prod-1", "--reason", "x", "--name", "second")
 	refused := h.Run(t, "fleet", "unfreeze", "incident")
 	if refused.Code == 0 ||
 		!strings.Contains(refused.Err, "the hub has not recorded that it froze 1 cluster (prod-1)") {
 		t.Errorf("it ends a freeze that no hub has seen: %d\n%s", refused.Code, refused.Err)
 	}
-	got := h.Must(t, "fleet", "unfreeze", "incident", "--unrecorded")
+	got := h.MustRun(t, "fleet", "unfreeze", "incident", "--unrecorded")
 	if !strings.Contains(got.Err, "FleetFreeze second still stops changes on clusters prod-1") {
 		t.Errorf("it does not tell of the other one:\n%s", got.Err)
 	}

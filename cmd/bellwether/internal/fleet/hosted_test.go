@@ -43,7 +43,7 @@ func TestFreePorts(t *testing.T) {
 			for _, r := range test.taken {
 				taken = append(taken, takenPorts{Ports: r})
 			}
-			if got := freePorts(50100, taken); got != test.want {
+			if got := findFreePorts(50100, taken); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -127,7 +127,8 @@ func TestHostedPorts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := fake.NewClientBuilder().WithObjects(append(test.secrets, hostedDeployment(test.args...))...).Build()
-			got, err := hostedPorts(t.Context(), h, &hostedOptions{namespace: hosting, ports: test.flag}, "hosted-new")
+			got, err := chooseHostedPorts(t.Context(), h, &hostedOptions{namespace: hosting, ports: test.flag},
+				"hosted-new")
 			if test.says == "" {
 				if err != nil || got != test.want {
 					t.Errorf("got %s (%v), want %s", got, err, test.want)
@@ -148,13 +149,13 @@ func TestNoHostedAgents(t *testing.T) {
 	t.Parallel()
 	h := fake.NewClientBuilder().WithObjects(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: hosting,
 		Name: "other"}}).Build()
-	_, err := hostedPorts(t.Context(), h, &hostedOptions{namespace: hosting}, "hosted-new")
+	_, err := chooseHostedPorts(t.Context(), h, &hostedOptions{namespace: hosting}, "hosted-new")
 	var hint *exit.HintError
 	if !errors.As(err, &hint) || !strings.Contains(hint.Hint, "agent.hosted.enabled=true") ||
 		!strings.Contains(hint.Hint, "--view-ports") {
 		t.Errorf("got %v (%+v)", err, hint)
 	}
-	got, err := hostedPorts(t.Context(), h, &hostedOptions{namespace: hosting, ports: "700-709"}, "hosted-new")
+	got, err := chooseHostedPorts(t.Context(), h, &hostedOptions{namespace: hosting, ports: "700-709"}, "hosted-new")
 	if err != nil || got != "700-709" {
 		t.Errorf("got %s (%v)", got, err)
 	}

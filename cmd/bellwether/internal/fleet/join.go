@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,7 +38,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/controllers/credentials"
+	"github.com/bellwether-dev/bellwether/controllers/agent/credentials"
+	"github.com/bellwether-dev/bellwether/fleet"
 )
 
 const (
@@ -50,23 +49,23 @@ const (
 	kubeconfigKey       = "kubeconfig"
 )
 
-// agentCRD is the CRD that an agent reads on its own cluster; the others belong to the hub.
+// agentCRD is the CRD that an agent reads on its own cluster; all other CRDs are read on the hub.
 var agentCRD = "endpointprobes." + v1alpha1.SchemeGroupVersion.Group
 
 // joinOptions are the flags of fleet join.
 type joinOptions struct {
-	name      string
-	labels    map[string]string
-	target    hub.ClusterFlags
-	hosted    hostedOptions
-	values    helm.ValueFlags
-	hubServer string
-	lifetime  time.Duration
-	write     string
-	manifest  string
-	namespace string
-	timeout   time.Duration
-	// readOnly is nil where the cluster keeps what it has.
+	name           string
+	labels         map[string]string
+	target         hub.ClusterFlags
+	hosted         hostedOptions
+	values         helm.ValueFlags
+	hubServer      string
+	tokenLifetime  time.Duration
+	kubeconfigFile string
+	manifestFile   string
+	namespace      string
+	timeout        time.Duration
+	// readOnly is nil if the flag is not set: the agent then keeps its current setting.
 	readOnly *bool
 }
 
@@ -96,7 +95,7 @@ the command again with --read-only=false.
 If the cluster cannot reach the hub, use --hosted: agents beside the hub then serve
 it by its kubeconfig, which must hold a token or certificates itself.`
 
-func (a *app) fleetJoinCommand() *cobra.Command {
+func (a *app) newJoinCommand() *cobra.Command {
 	var o joinOptions
 	var readOnly bool
 	c := &cobra.Command{
@@ -104,10 +103,10 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 		Args: command.OneArg("the cluster's name"),
 		Example: "  bellwether fleet join prod-1 --labels stage=prod,region=eu --cluster-kubeconfig " +
 			"prod-1.kubeconfig",
-		ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListClusterNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.name = args[0]
-			if !o.target.Given() && o.write == "" && o.manifest == "" {
+			if !o.target.IsSet() && o.kubeconfigFile == "" && o.manifestFile == "" {
 				return exit.Hintf("or set --write-manifest or --write-kubeconfig to install the agent with "+
 					"another tool",
 					"no kubeconfig for the cluster: set --cluster-kubeconfig")
@@ -118,9 +117,9 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 			if err := o.checkReadOnly(); err != nil {
 				return err
 			}
-			if o.lifetime < minLifetime {
+			if o.tokenLifetime < minLifetime {
 				return exit.Hintf("use 10m or more: Kubernetes issues no shorter ones",
-					"invalid value %q of --token-lifetime", o.lifetime)
+					"invalid value %q of --token-lifetime", o.tokenLifetime)
 			}
 			return a.join(c.Context(), &o)
 		},
@@ -129,22 +128,24 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 		"The labels of the cluster as `KEY=VALUE`, for example stage=prod,region=eu. Selectors and waves use them.")
 	c.Flags().StringVar(&o.hubServer, "hub-server", "",
 		"The URL at which the cluster reaches the hub's API server. Default: the URL in your kubeconfig.")
-	c.Flags().StringVar(&o.write, "write-kubeconfig", "", "Write the agent's kubeconfig for the hub to this file.")
-	c.Flags().StringVar(&o.manifest, "write-manifest", "",
+	c.Flags().StringVar(&o.kubeconfigFile, "write-kubeconfig", "",
+		"Write the agent's kubeconfig for the hub to this file.")
+	c.Flags().StringVar(&o.manifestFile, "write-manifest", "",
 		"Write a manifest with the agent's namespace and the Secret with its kubeconfig to this file.")
-	c.Flags().DurationVar(&o.lifetime, "token-lifetime", time.Hour,
+	c.Flags().DurationVar(&o.tokenLifetime, "token-lifetime", time.Hour,
 		"How long the agent may take to connect to the hub for the first time, at least 10m.")
 	c.Flags().BoolVar(&readOnly, "read-only", false,
 		"Install an agent that reports which operators run on the cluster, and that can change nothing there.")
-	command.Timeout(c, &o.timeout, 5*time.Minute, "The timeout of each step.")
+	command.AddTimeout(c, &o.timeout, 5*time.Minute, "The timeout of each step.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.target.Add(c)
-	o.hosted.add(c)
+	o.hosted.addFlags(c)
 	o.values.Add(c)
 	return c
 }
 
-// checkReadOnly refuses what an agent that may only read cannot be.
+// checkReadOnly returns an error if --read-only is set to any value together with --hosted or without
+// --cluster-kubeconfig.
 func (o *joinOptions) checkReadOnly() error {
 	switch {
 	case o.readOnly == nil:
@@ -152,15 +153,16 @@ func (o *joinOptions) checkReadOnly() error {
 	case o.hosted.enabled:
 		return exit.Hintf("give the agent a kubeconfig that may only read, if that is what you want",
 			"--read-only and --hosted exclude each other")
-	case !o.target.Given():
+	case !o.target.IsSet(): // this command then installs no agent
 		return exit.Hintf("set agent.readOnly in the values of the chart, if another tool installs the agent",
 			"--read-only needs --cluster-kubeconfig")
 	}
 	return nil
 }
 
-// checkManaged refuses to take the rights away from an agent that manages operators.
-func (o *joinOptions) checkManaged(ctx context.Context, h *hub.Client) error {
+// checkNotManaged refuses --read-only for a cluster with operators that Bellwether manages, because the agent would
+// lose the rights to maintain them.
+func (o *joinOptions) checkNotManaged(ctx context.Context, h *hub.Client) error {
 	if o.readOnly == nil || !*o.readOnly {
 		return nil
 	}
@@ -177,8 +179,11 @@ func (o *joinOptions) checkManaged(ctx context.Context, h *hub.Client) error {
 	return nil
 }
 
+// join adds the cluster to the fleet, and writes the files for other tools. With --hosted it stores the Secret for
+// the hosted agents. With a kubeconfig for the cluster it installs the agent. In both cases it then waits until the
+// cluster is online.
 func (a *app) join(ctx context.Context, o *joinOptions) error {
-	given, err := o.values.Merge()
+	userValues, err := o.values.Merge()
 	if err != nil {
 		return err
 	}
@@ -186,7 +191,7 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.checkManaged(ctx, h); err != nil {
+	if err := o.checkNotManaged(ctx, h); err != nil {
 		return err
 	}
 	var hosted hostedCluster
@@ -195,10 +200,10 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 			return err
 		}
 	}
-	if err := a.enrol(ctx, h, o); err != nil {
+	if err := a.ensureFleetCluster(ctx, h, o); err != nil {
 		return err
 	}
-	kubeconfig, err := a.kubeconfig(ctx, h, o)
+	kubeconfig, err := a.requestKubeconfig(ctx, h, o)
 	if err != nil {
 		return err
 	}
@@ -206,15 +211,15 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 		return err
 	}
 	if o.hosted.enabled {
-		if err := a.storeHosted(ctx, h, o, hosted, kubeconfig); err != nil {
+		if err := a.storeHostedSecret(ctx, h, o, hosted, kubeconfig); err != nil {
 			return err
 		}
 		return a.waitOnline(ctx, h, o)
 	}
-	if !o.target.Given() {
+	if !o.target.IsSet() {
 		return nil
 	}
-	if err := a.installAgent(ctx, o, kubeconfig, given); err != nil {
+	if err := a.installAgent(ctx, o, kubeconfig, userValues); err != nil {
 		return err
 	}
 	if err := a.waitOnline(ctx, h, o); err != nil {
@@ -223,71 +228,69 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 	return removeOldToken(ctx, h, o.name)
 }
 
-// kubeconfig returns what the agent begins with.
-func (a *app) kubeconfig(ctx context.Context, h *hub.Client, o *joinOptions) ([]byte, error) {
+// requestKubeconfig returns a kubeconfig with which the agent connects to the hub for the
+// first time. It requests a token for the agent.
+func (a *app) requestKubeconfig(ctx context.Context, h *hub.Client, o *joinOptions) ([]byte, error) {
 	config, err := a.Flags.ToRESTConfig()
 	if err != nil {
-		return nil, command.BadKubeconfig(err)
+		return nil, command.AddKubeconfigHint(err)
 	}
 	if err := checkServer(o.hubServer); err != nil {
 		return nil, err
 	}
-	token, err := a.token(ctx, h, o)
+	token, err := a.requestToken(ctx, h, o)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.checkRenewal(ctx, config, o.name, token); err != nil {
 		return nil, err
 	}
-	tls, err := trust(ctx, h, config, v1alpha1.ClusterNamespace(o.name))
+	tls, err := buildTLSConfig(ctx, h, config, v1alpha1.ClusterNamespace(o.name))
 	if err != nil {
 		return nil, err
 	}
-	return agentKubeconfig(cmp.Or(o.hubServer, config.Host), tls, v1alpha1.ClusterNamespace(o.name), token)
+	return buildAgentKubeconfig(cmp.Or(o.hubServer, config.Host), tls, v1alpha1.ClusterNamespace(o.name), token)
 }
 
-// enrol makes the FleetCluster, or adds the labels to the one that is there.
-func (a *app) enrol(ctx context.Context, h *hub.Client, o *joinOptions) error {
-	cluster := &v1alpha1.FleetCluster{}
-	err := h.Get(ctx, client.ObjectKey{Name: o.name}, cluster)
-	switch {
+// ensureFleetCluster creates the FleetCluster, or adds the labels to the existing FleetCluster.
+func (a *app) ensureFleetCluster(ctx context.Context, h *hub.Client, o *joinOptions) error {
+	existing := &v1alpha1.FleetCluster{}
+	switch err := h.Get(ctx, client.ObjectKey{Name: o.name}, existing); {
 	case apierrors.IsNotFound(err):
-		cluster = &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: o.name, Labels: o.labels}}
+		existing = nil
+	case err != nil:
+		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
+	}
+	cluster, change := fleet.PlanJoin(existing, o.name, o.labels)
+	switch change {
+	case fleet.JoinCreates:
 		if err := h.Create(ctx, cluster, hub.FieldOwner); err != nil {
 			return fmt.Errorf("create FleetCluster %s: %w", o.name, err)
 		}
 		a.Step("created FleetCluster %s", o.name)
-		return nil
-	case err != nil:
-		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
-	case cluster.DeletionTimestamp != nil:
+	case fleet.JoinLabels:
+		if err := h.Patch(ctx, cluster, client.MergeFrom(existing), hub.FieldOwner); err != nil {
+			return fmt.Errorf("label FleetCluster %s: %w", o.name, err)
+		}
+		a.Step("set the labels of FleetCluster %s", o.name)
+	case fleet.JoinKeeps:
+		a.Step("FleetCluster %s exists", o.name)
+	case fleet.JoinRefused:
 		return exit.Hintf("run this again when `"+h.Self+" fleet list` no longer shows the cluster",
 			"cluster %s is being removed from the fleet", o.name)
 	}
-	before := cluster.DeepCopy()
-	if cluster.Labels == nil {
-		cluster.Labels = map[string]string{}
-	}
-	maps.Copy(cluster.Labels, o.labels)
-	if maps.Equal(before.Labels, cluster.Labels) {
-		a.Step("FleetCluster %s exists", o.name)
-		return nil
-	}
-	if err := h.Patch(ctx, cluster, client.MergeFrom(before), hub.FieldOwner); err != nil {
-		return fmt.Errorf("label FleetCluster %s: %w", o.name, err)
-	}
-	a.Step("set the labels of FleetCluster %s", o.name)
 	return nil
 }
 
-// minLifetime is what an API server accepts.
+// minLifetime is the shortest lifetime of a token that an API server accepts.
 const minLifetime = 10 * time.Minute
 
-// token requests a token of the agent's ServiceAccount, which the hub makes.
-func (a *app) token(ctx context.Context, h *hub.Client, o *joinOptions) (string, error) {
+// requestToken waits until the hub has created the agent's ServiceAccount, and returns a new token for it. The API
+// server can shorten the requested lifetime.
+func (a *app) requestToken(ctx context.Context, h *hub.Client, o *joinOptions) (string, error) {
 	cluster := &v1alpha1.FleetCluster{}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: ptr.To(int64(o.lifetime / time.Second))}}
+		ExpirationSeconds: ptr.To(int64(o.tokenLifetime / time.Second))}}
 	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
 		if err := h.Get(ctx, client.ObjectKey{Name: o.name}, cluster); err != nil {
 			return false, fmt.Errorf("get FleetCluster %s: %w", o.name, err)
@@ -295,18 +298,17 @@ func (a *app) token(ctx context.Context, h *hub.Client, o *joinOptions) (string,
 		if cluster.Status.Namespace == "" {
 			return false, nil
 		}
-		account := agentAccount(o.name)
-		err := h.SubResource("token").Create(ctx, account, request)
+		err := h.SubResource("token").Create(ctx, fleet.NewAgentAccount(o.name), request)
 		if err != nil {
 			err = fmt.Errorf("request a token for the agent: %w", err)
 		}
+		// If the ServiceAccount is not found, the hub has not created it yet.
 		return err == nil, client.IgnoreNotFound(err)
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
-		if ready != nil && ready.Status == metav1.ConditionFalse && cluster.Status.Namespace == "" {
-			return "", fmt.Errorf("the hub has not created a namespace for cluster %s: %s", o.name, ready.Message)
+		if reason := fleet.ExplainMissingNamespace(cluster); reason != "" {
+			return "", fmt.Errorf("the hub has not created a namespace for cluster %s: %s", o.name, reason)
 		}
 		return "", exit.Hintf("check that the hub is running: kubectl -n "+helm.SystemNamespace+" get pods",
 			"the hub has not created a ServiceAccount for cluster %s within %s", o.name, o.timeout)
@@ -316,16 +318,16 @@ func (a *app) token(ctx context.Context, h *hub.Client, o *joinOptions) (string,
 	case err != nil:
 		return "", err
 	}
-	life := time.Duration(ptr.Deref(request.Spec.ExpirationSeconds, 0)) * time.Second
-	a.Step("got a token for the agent, which has to connect to the hub within %s", duration.HumanDuration(life))
+	lifetime := time.Duration(ptr.Deref(request.Spec.ExpirationSeconds, 0)) * time.Second
+	a.Step("got a token for the agent, which must connect to the hub within %s", duration.HumanDuration(lifetime))
 	return request.Status.Token, nil
 }
 
-// renewalGrace is how long the hub may take to grant a new ServiceAccount its Role.
-const renewalGrace = 15 * time.Second
+// renewalTimeout is how long the hub may take to grant a new ServiceAccount its Role.
+const renewalTimeout = 15 * time.Second
 
-// checkRenewal asks the API server, as the agent, whether the agent may renew its token. A hub of an earlier version
-// does not grant that, and the agent would be locked out as soon as its first token ends.
+// checkRenewal returns an error if the agent is not permitted to renew its token. A hub of an earlier version does
+// not grant this permission, and the agent would lose its access when the first token expires.
 func (a *app) checkRenewal(ctx context.Context, config *rest.Config, cluster, token string) error {
 	agent := rest.AnonymousClientConfig(config)
 	agent.BearerToken = token
@@ -333,10 +335,8 @@ func (a *app) checkRenewal(ctx context.Context, config *rest.Config, cluster, to
 	if err != nil {
 		return fmt.Errorf("connect to the hub as the agent: %w", err)
 	}
-	err = hub.Poll(ctx, renewalGrace, func() (bool, error) {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: v1alpha1.ClusterNamespace(cluster),
-				Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: v1alpha1.AgentServiceAccount}}}
+	err = hub.Poll(ctx, renewalTimeout, func() (bool, error) {
+		review := fleet.NewRenewalReview(cluster)
 		if err := c.Create(ctx, review); err != nil {
 			return false, fmt.Errorf("ask the hub what the agent may do: %w", err)
 		}
@@ -349,11 +349,7 @@ func (a *app) checkRenewal(ctx context.Context, config *rest.Config, cluster, to
 	return err
 }
 
-func agentAccount(cluster string) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(cluster),
-		Name: v1alpha1.AgentServiceAccount}}
-}
-
+// checkServer returns an error unless the value of --hub-server is empty or a URL with a host.
 func checkServer(server string) error {
 	if server == "" {
 		return nil
@@ -364,9 +360,11 @@ func checkServer(server string) error {
 	return nil
 }
 
-// trust is how the agent verifies the hub: as the user's kubeconfig says. If that relies on the certificates of the
-// user's machine, which the cluster need not have, the hub's own ones are used where they verify it.
-func trust(ctx context.Context, h client.Reader, config *rest.Config, namespace string) (rest.TLSClientConfig, error) {
+// buildTLSConfig returns how the agent verifies the hub's certificate: as the user's kubeconfig does. If the
+// kubeconfig relies on the certificates of the user's machine, which the cluster might lack, the result has the CA
+// certificates that the hub publishes, provided that they verify the hub.
+func buildTLSConfig(ctx context.Context, h client.Reader, config *rest.Config,
+	namespace string) (rest.TLSClientConfig, error) {
 	loaded := rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(loaded); err != nil {
 		return rest.TLSClientConfig{}, fmt.Errorf("read the hub's certificate authority: %w", err)
@@ -386,8 +384,8 @@ func trust(ctx context.Context, h client.Reader, config *rest.Config, namespace 
 	return tls, nil
 }
 
-// agentKubeconfig is how the agent reaches the hub.
-func agentKubeconfig(server string, tls rest.TLSClientConfig, namespace, token string) ([]byte, error) {
+// buildAgentKubeconfig returns a kubeconfig with which the agent connects to the hub by a token.
+func buildAgentKubeconfig(server string, tls rest.TLSClientConfig, namespace, token string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["hub"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: tls.CAData,
 		InsecureSkipTLSVerify: tls.Insecure, TLSServerName: tls.ServerName}
@@ -401,31 +399,32 @@ func agentKubeconfig(server string, tls rest.TLSClientConfig, namespace, token s
 	return text, nil
 }
 
-// writeFiles writes what another tool installs the agent with.
+// writeFiles writes the files of --write-kubeconfig and --write-manifest, for another tool to install the agent.
 func (a *app) writeFiles(o *joinOptions, kubeconfig []byte) error {
-	if o.write != "" {
-		if err := os.WriteFile(o.write, kubeconfig, 0o600); err != nil {
+	if o.kubeconfigFile != "" {
+		if err := os.WriteFile(o.kubeconfigFile, kubeconfig, 0o600); err != nil {
 			return fmt.Errorf("write the agent's kubeconfig: %w", err)
 		}
-		a.Step("wrote the agent's kubeconfig for the hub to %s", o.write)
+		a.Step("wrote the agent's kubeconfig for the hub to %s", o.kubeconfigFile)
 	}
-	if o.manifest == "" {
+	if o.manifestFile == "" {
 		return nil
 	}
-	manifest, err := joinManifest(o.namespace, kubeconfig)
+	manifest, err := buildManifest(o.namespace, kubeconfig)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(o.manifest, manifest, 0o600); err != nil {
+	if err := os.WriteFile(o.manifestFile, manifest, 0o600); err != nil {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
 	a.Step("wrote namespace %s and Secret %s with the agent's kubeconfig to %s", o.namespace, hubKubeconfigSecret,
-		o.manifest)
+		o.manifestFile)
 	return nil
 }
 
-// joinManifest is what the agent needs on its cluster before the chart is installed.
-func joinManifest(namespace string, kubeconfig []byte) ([]byte, error) {
+// buildManifest returns the namespace and the Secret that the agent
+// needs on its cluster before the chart is installed.
+func buildManifest(namespace string, kubeconfig []byte) ([]byte, error) {
 	var out bytes.Buffer
 	for _, object := range []any{corev1ac.Namespace(namespace), corev1ac.Secret(hubKubeconfigSecret, namespace).
 		WithType(corev1.SecretTypeOpaque).WithStringData(map[string]string{kubeconfigKey: string(kubeconfig)})} {
@@ -439,21 +438,22 @@ func joinManifest(namespace string, kubeconfig []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// oldToken is the Secret in which earlier versions of the hub kept a token that never expires. The hub has no rights on
-// it any more, so the user's are used, if there are any.
-const oldToken = "bellwether-agent-token"
+// oldTokenSecret is the Secret in which earlier versions of the hub kept a token that never expires. The hub has no
+// rights on this Secret, so join deletes it with the user's rights.
+const oldTokenSecret = "bellwether-agent-token"
 
+// removeOldToken deletes oldTokenSecret of a cluster, if it exists and the user has the right.
 func removeOldToken(ctx context.Context, h *hub.Client, cluster string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(cluster),
-		Name: oldToken}}
+		Name: oldTokenSecret}}
 	if err := h.Delete(ctx, secret); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("delete the token of an earlier version: %w", err)
 	}
 	return nil
 }
 
-// installAgent puts the credentials and the agent on the cluster.
-func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byte, given map[string]any) error {
+// installAgent stores the kubeconfig for the hub on the cluster and installs the agent there.
+func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byte, userValues map[string]any) error {
 	c, err := o.target.Connect()
 	if err != nil {
 		return err
@@ -473,7 +473,7 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	if o.readOnly != nil {
 		agent["readOnly"] = *o.readOnly
 	}
-	values := chartutil.MergeTables(given, map[string]any{"agent": agent})
+	values := chartutil.MergeTables(userValues, map[string]any{"agent": agent})
 	if err := a.applyAgent(ctx, o, c, r, ch, values); err != nil {
 		return err
 	}
@@ -484,35 +484,37 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	return nil
 }
 
-// applyAgent installs the agent's part of the chart with its CRD. Where OLM installs the agent, it may write that CRD
-// in the same moment, and takes away the marks of Helm's release.
+// applyAgent installs the agent's part of the chart with its CRD. It retries because OLM, if it also installs the
+// agent, may write the CRD at the same time and remove the ownership metadata of the Helm release. It returns the
+// error of the last attempt, not the timeout.
 func (a *app) applyAgent(ctx context.Context, o *joinOptions, c client.Client, r helm.Release, ch *chart.Chart,
 	values map[string]any) error {
-	var failed error
+	var applyErr error
 	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
-		if failed = a.takeCRD(ctx, c, r, values); failed == nil {
-			failed = r.Apply(ctx, ch, values, 0)
+		if applyErr = a.takeCRDOwnership(ctx, c, r, values); applyErr == nil {
+			applyErr = r.Apply(ctx, ch, values, 0)
 		}
-		return failed == nil || !isTakenAway(failed), failed
+		isFinal := applyErr == nil || !isOwnershipLost(applyErr)
+		return isFinal, applyErr
 	})
-	return cmp.Or(failed, err)
+	return cmp.Or(applyErr, err)
 }
 
-// isTakenAway tells whether Helm found the CRD without the marks of its release, before it began or when it came to
-// make it. Helm has no type for the first error.
-func isTakenAway(err error) bool {
+// isOwnershipLost reports whether Helm failed because the CRD exists without the ownership metadata of the release.
+// The first of the two errors has no type in Helm.
+func isOwnershipLost(err error) bool {
 	return strings.Contains(err.Error(), agentCRD) &&
 		(strings.Contains(err.Error(), "invalid ownership metadata") || apierrors.IsAlreadyExists(err))
 }
 
-// takeCRD makes the agent's CRD part of its release. One that belongs to another release is left to that, which is the
-// hub's where the cluster is the hub as well: the values then say so.
-func (a *app) takeCRD(ctx context.Context, c client.Client, r helm.Release, values map[string]any) error {
+// takeCRDOwnership makes the existing CRD of the agent part of the release r. If the CRD belongs to another release,
+// for example of the hub on the same cluster, it sets crds.enabled=false in values instead.
+func (a *app) takeCRDOwnership(ctx context.Context, c client.Client, r helm.Release, values map[string]any) error {
 	included, err := r.InstallsCRDs(values)
 	if err != nil || !included {
 		return err
 	}
-	owner, err := helm.OwnerOfCRD(ctx, c, agentCRD)
+	owner, err := helm.FindCRDOwner(ctx, c, agentCRD)
 	if err != nil {
 		return err
 	}
@@ -524,6 +526,7 @@ func (a *app) takeCRD(ctx context.Context, c client.Client, r helm.Release, valu
 	return r.TakeCRDs(ctx, c, agentCRD)
 }
 
+// storeKubeconfig writes the kubeconfig for the hub to a Secret on the cluster, and creates the namespace for it.
 func storeKubeconfig(ctx context.Context, c client.Client, namespace string, kubeconfig []byte) error {
 	if err := c.Apply(ctx, corev1ac.Namespace(namespace), hub.FieldOwner); err != nil {
 		return fmt.Errorf("create namespace %s on the cluster: %w", namespace, err)
@@ -535,8 +538,8 @@ func storeKubeconfig(ctx context.Context, c client.Client, namespace string, kub
 	return nil
 }
 
-// whereToLook says where to find out why an agent has not connected.
-func (o *joinOptions) whereToLook() string {
+// suggestCheck returns the hint for an agent that has not connected: where the user can find the cause.
+func (o *joinOptions) suggestCheck() string {
 	if o.hosted.enabled {
 		return "an Event on the Secret says why the hosted agents cannot serve the cluster: kubectl -n " +
 			o.hosted.namespace + " describe secret hosted-" + o.name
@@ -545,12 +548,14 @@ func (o *joinOptions) whereToLook() string {
 		"deployment/bellwether-agent; it must reach the hub (see --hub-server)"
 }
 
-// olmGrace is how long a new agent may take to find OLM.
-const olmGrace = 15 * time.Second
+// olmTimeout is how long a new agent may take to detect OLM.
+const olmTimeout = 15 * time.Second
 
+// waitOnline waits until the cluster is online, and then at most olmTimeout until the agent has detected OLM. It
+// prints both results. A cluster without OLM is a warning and no error.
 func (a *app) waitOnline(ctx context.Context, h *hub.Client, o *joinOptions) error {
 	cluster := &v1alpha1.FleetCluster{}
-	is := func(condition string) func() (bool, error) {
+	newConditionCheck := func(condition string) func() (bool, error) {
 		return func() (bool, error) {
 			if err := h.Get(ctx, client.ObjectKey{Name: o.name}, cluster); err != nil {
 				return false, fmt.Errorf("get FleetCluster %s: %w", o.name, err)
@@ -558,9 +563,9 @@ func (a *app) waitOnline(ctx context.Context, h *hub.Client, o *joinOptions) err
 			return meta.IsStatusConditionTrue(cluster.Status.Conditions, condition), nil
 		}
 	}
-	err := hub.Poll(ctx, o.timeout, is(v1alpha1.ConditionOnline))
+	err := hub.Poll(ctx, o.timeout, newConditionCheck(v1alpha1.ConditionOnline))
 	if errors.Is(err, context.DeadlineExceeded) {
-		return exit.Hintf(o.whereToLook(),
+		return exit.Hintf(o.suggestCheck(),
 			"the agent of cluster %s has not connected to the hub within %s", o.name, o.timeout)
 	}
 	if err != nil {
@@ -569,7 +574,7 @@ func (a *app) waitOnline(ctx context.Context, h *hub.Client, o *joinOptions) err
 	versions := cluster.Status.Versions
 	a.Step("cluster %s is online: Kubernetes %s, agent %s", o.name, cmp.Or(versions.Kubernetes, "unknown"),
 		cmp.Or(versions.Agent, "unknown"))
-	err = hub.Poll(ctx, olmGrace, is(v1alpha1.ConditionOLMAvailable))
+	err = hub.Poll(ctx, olmTimeout, newConditionCheck(v1alpha1.ConditionOLMAvailable))
 	if errors.Is(err, context.DeadlineExceeded) {
 		a.Warn("The cluster has no OLM. Install the Operator Lifecycle Manager (v0); the agent detects it " +
 			"itself.\n")

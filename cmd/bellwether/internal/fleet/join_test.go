@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTrust plays a hub whose own certificates verify it, and one behind a proxy with others.
+// TestTrust serves a hub whose own certificates verify it, and a hub behind a proxy with other certificates.
 func TestTrust(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
@@ -39,7 +39,7 @@ func TestTrust(t *testing.T) {
 			h := fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-prod-1", Name: "kube-root-ca.crt"},
 				Data:       map[string]string{"ca.crt": test.published}}).Build()
-			tls, err := trust(t.Context(), h, &test.config, "bellwether-prod-1")
+			tls, err := buildTLSConfig(t.Context(), h, &test.config, "bellwether-prod-1")
 			if err != nil || string(tls.CAData) != test.want || tls.Insecure != test.config.Insecure {
 				t.Errorf("CA %q, insecure %t (%v), want %q", tls.CAData, tls.Insecure, err, test.want)
 			}
@@ -48,12 +48,12 @@ func TestTrust(t *testing.T) {
 }
 
 func TestJoinManifest(t *testing.T) {
-	kubeconfig, err := agentKubeconfig("https://hub:6443", rest.TLSClientConfig{CAData: []byte("CA")},
+	kubeconfig, err := buildAgentKubeconfig("https://hub:6443", rest.TLSClientConfig{CAData: []byte("CA")},
 		"bellwether-prod-1", "t0ken")
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := joinManifest("system", kubeconfig)
+	manifest, err := buildManifest("system", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

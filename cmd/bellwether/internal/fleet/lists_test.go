@@ -9,24 +9,24 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/explain/marks"
+	"github.com/bellwether-dev/bellwether/explain"
 )
 
 func TestLists(t *testing.T) {
 	brief, wide := term.Listing{Now: fixture.Noon}, term.Listing{Now: fixture.Noon, Wide: true, Namespaces: true}
-	known := marks.Group(nil, fixture.Installs())
+	known := explain.NewFleetMarks(nil, fixture.Installs())
 	for name, table := range map[string]*term.Table{
-		"clusters":      Clusters(fixture.FleetOfFour(), known, brief),
-		"clusters-wide": Clusters(fixture.FleetOfFour(), known, wide),
+		"clusters":      BuildClusterTable(fixture.FleetOfFour(), known, brief),
+		"clusters-wide": BuildClusterTable(fixture.FleetOfFour(), known, wide),
 	} {
-		t.Run(name, func(t *testing.T) { fixture.Golden(t, name, table.Render(term.Style{})) })
+		t.Run(name, func(t *testing.T) { fixture.AssertGolden(t, name, table.Render(term.Style{})) })
 	}
 }
 
 func TestDetails(t *testing.T) {
 	cluster := fixture.FleetOfFour()[2]
-	fixture.Golden(t, "cluster", Cluster(&cluster, fixture.Installs()[2:3], fixture.Noon, term.Style{}))
+	fixture.AssertGolden(t, "cluster", RenderCluster(&cluster, fixture.Installs()[2:3], fixture.Noon, term.Style{}))
 	cluster.Status.Conditions = append(cluster.Status.Conditions, fixture.Condition(v1alpha1.ConditionVersionSupported,
 		false, v1alpha1.ReasonAgentTooOld, "the agent is version 0.1.0 and the hub 0.3.0"))
-	fixture.Golden(t, "cluster-old-agent", Cluster(&cluster, nil, fixture.Noon, term.Style{}))
+	fixture.AssertGolden(t, "cluster-old-agent", RenderCluster(&cluster, nil, fixture.Noon, term.Style{}))
 }

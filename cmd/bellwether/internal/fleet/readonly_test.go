@@ -10,7 +10,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 )
 
-// TestJoinReadOnly: an agent that may only read is refused where it could not be one, before anything is changed.
+// TestJoinReadOnly checks that --read-only is refused before any change if the agent cannot be read-only.
 func TestJoinReadOnly(t *testing.T) {
 	h := clitest.NewHub(clitest.Cluster("prod-1", nil), installed("prod-1", "1.0.0"))
 	for name, test := range map[string]struct {

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +24,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/fleet"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const fleetRemoveLong = `Remove a cluster, or all clusters, from the fleet and wait until they are removed.
@@ -54,7 +54,7 @@ type removeOptions struct {
 	name string
 	allOptions
 	offboarding string
-	// offboardingTimeout is nil where the flag is not given.
+	// offboardingTimeout is nil if the flag is not set.
 	offboardingTimeout *time.Duration
 	namespace          string
 	target             hub.ClusterFlags
@@ -64,32 +64,32 @@ type removeOptions struct {
 
 const flagOffboardingTimeout = "offboarding-timeout"
 
-func (a *app) fleetRemoveCommand() *cobra.Command {
+func (a *app) newRemoveCommand() *cobra.Command {
 	var o removeOptions
-	var limit time.Duration
+	var offboardingTimeout time.Duration
 	c := &cobra.Command{
 		Use: "remove [NAME]", Aliases: []string{"rm"}, Short: "Remove a cluster from the fleet", Long: fleetRemoveLong,
 		Args: func(c *cobra.Command, args []string) error {
 			if o.all {
-				return o.checkAll(args, o.target.Given())
+				return o.checkAll(args, o.target.IsSet())
 			}
-			if flag := o.onlyWithAll(); flag != "" {
+			if flag := o.findAllOnlyFlag(); flag != "" {
 				return exit.Hintf("set --all too, and name no cluster", "--%s has no effect without --all", flag)
 			}
 			return command.OneArg("the cluster's name")(c, args)
 		},
-		ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListClusterNames),
 		Example: "  bellwether fleet remove prod-1 --offboarding Uninstall --cluster-kubeconfig prod-1.kubeconfig\n" +
 			"  bellwether fleet remove lost-1 --offboarding-timeout 0s\n" +
 			"  bellwether fleet remove --all --dry-run\n" +
 			"  bellwether fleet remove --all --clusters 12 --yes --cluster-kubeconfigs ./kubeconfigs",
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed(flagOffboardingTimeout) {
-				o.offboardingTimeout = &limit
+				o.offboardingTimeout = &offboardingTimeout
 			}
-			if limit < 0 {
+			if offboardingTimeout < 0 {
 				return exit.Hintf("0s removes the cluster without waiting for its agent",
-					"invalid value %s of --%s", limit, flagOffboardingTimeout)
+					"invalid value %s of --%s", offboardingTimeout, flagOffboardingTimeout)
 			}
 			if o.all {
 				return a.removeAll(c.Context(), &o)
@@ -98,7 +98,7 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 			return a.remove(c.Context(), &o)
 		},
 	}
-	o.add(c)
+	o.addFlags(c)
 	o.confirmation.Add(c)
 	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall),
 		string(v1alpha1.RemovalRestore)}
@@ -106,14 +106,16 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 		"The offboarding policy: Orphan, Uninstall or Restore. Default: spec.offboarding of the FleetCluster.")
 	_ = c.RegisterFlagCompletionFunc("offboarding",
 		cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
-	c.Flags().DurationVar(&limit, flagOffboardingTimeout, 0, "How long the hub waits for the agent, since the "+
-		"removal began. 0s: the cluster is removed at once. Default: spec.offboardingTimeout of the FleetCluster.")
-	command.Timeout(c, &o.timeout, 10*time.Minute, "The timeout of the wait of this command.")
+	c.Flags().DurationVar(&offboardingTimeout, flagOffboardingTimeout, 0,
+		"How long the hub waits for the agent, since the "+
+			"removal began. 0s: the cluster is removed at once. Default: spec.offboardingTimeout of the FleetCluster.")
+	command.AddTimeout(c, &o.timeout, 10*time.Minute, "The timeout of the wait of this command.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.target.Add(c)
 	return c
 }
 
+// remove removes a cluster from the fleet after a confirmation, and then uninstalls its agent.
 func (a *app) remove(ctx context.Context, o *removeOptions) error {
 	h, err := a.Hub()
 	if err != nil {
@@ -122,41 +124,42 @@ func (a *app) remove(ctx context.Context, o *removeOptions) error {
 	cluster := &v1alpha1.FleetCluster{}
 	err = h.Get(ctx, client.ObjectKey{Name: o.name}, cluster)
 	switch {
-	case apierrors.IsNotFound(err) && o.target.Given():
+	case apierrors.IsNotFound(err) && o.target.IsSet(): // an earlier run might not have uninstalled the agent
 		a.Step("cluster %s is not in the fleet", o.name)
-		return a.removeAgent(ctx, o)
+		return a.uninstallAgent(ctx, o)
 	case apierrors.IsNotFound(err):
-		_, err = h.Cluster(ctx, o.name) // the same error, with what there is instead
+		_, err = h.Cluster(ctx, o.name) // the same error, but with the names of existing clusters
 		return err
 	case err != nil:
 		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
 	}
-	if err := a.agreeToRemove(ctx, h, cluster, o); err != nil {
+	if err := a.confirmRemoval(ctx, h, cluster, o); err != nil {
 		return err
 	}
-	if err := a.offboard(ctx, h, []v1alpha1.FleetCluster{*cluster}, o); err != nil {
+	if err := a.offboardClusters(ctx, h, []v1alpha1.FleetCluster{*cluster}, o); err != nil {
 		return err
 	}
-	return a.removeAgent(ctx, o)
+	return a.uninstallAgent(ctx, o)
 }
 
-// agreeToRemove looks whether the user has the right to remove a cluster, and then asks for a confirmation.
-func (a *app) agreeToRemove(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster,
+// confirmRemoval checks that the user has the right to remove a cluster, and then requests a confirmation.
+func (a *app) confirmRemoval(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster,
 	o *removeOptions) error {
 	err := a.Require(ctx, h, fmt.Sprintf("remove cluster %s from the fleet", cluster.Name),
-		command.RemoveRight("fleetclusters", "", cluster.Name))
+		command.NewRemovePermission("fleetclusters", "", cluster.Name))
 	if err != nil {
 		return err
 	}
-	all, err := departures(ctx, h, []v1alpha1.FleetCluster{*cluster}, o)
+	removals, err := readRemovals(ctx, h, []v1alpha1.FleetCluster{*cluster}, o)
 	if err != nil {
 		return err
 	}
-	return a.Confirm(o.confirmation, loss(all))
+	return a.Confirm(o.confirmation, describeRemovals(removals))
 }
 
-// offboard deletes the FleetClusters and tells what their deletion waits for.
-func (a *app) offboard(ctx context.Context, h *hub.Client, clusters []v1alpha1.FleetCluster, o *removeOptions) error {
+// offboardClusters deletes the FleetClusters, waits until they are removed, and prints the progress.
+func (a *app) offboardClusters(ctx context.Context, h *hub.Client, clusters []v1alpha1.FleetCluster,
+	o *removeOptions) error {
 	for i := range clusters {
 		if err := beginOffboarding(ctx, h, &clusters[i], o); err != nil {
 			return err
@@ -167,11 +170,11 @@ func (a *app) offboard(ctx context.Context, h *hub.Client, clusters []v1alpha1.F
 		leaving[clusters[i].UID] = &clusters[i]
 	}
 	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
-		there, err := a.tellProgress(ctx, h, leaving, printed)
+		existing, err := a.printProgress(ctx, h, leaving, printed)
 		if err != nil {
 			return false, err
 		}
-		return len(leaving) == 0, a.removed(ctx, h, leaving, there)
+		return len(leaving) == 0, a.dropRemoved(ctx, h, leaving, existing)
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
 		var names []string
@@ -186,68 +189,74 @@ func (a *app) offboard(ctx context.Context, h *hub.Client, clusters []v1alpha1.F
 	return err
 }
 
-// tellProgress says what the deletion of each leaving cluster waits for, if that is not what was told last, and returns
-// which clusters are there.
-func (a *app) tellProgress(ctx context.Context, h *hub.Client, leaving map[types.UID]*v1alpha1.FleetCluster,
+// printProgress prints why the deletion of each cluster in leaving is not complete, unless that message is already in
+// printed. It returns the UIDs of all clusters of the fleet.
+func (a *app) printProgress(ctx context.Context, h *hub.Client, leaving map[types.UID]*v1alpha1.FleetCluster,
 	printed map[string]string) (map[types.UID]bool, error) {
 	list := &v1alpha1.FleetClusterList{}
 	if err := h.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
-	there := map[types.UID]bool{}
+	existing := map[types.UID]bool{}
 	for i := range list.Items {
 		cluster := &list.Items[i]
-		there[cluster.UID] = true
+		existing[cluster.UID] = true
 		if leaving[cluster.UID] == nil {
 			continue
 		}
-		if message := deletionMessage(cluster); message != "" && message != printed[cluster.Name] {
+		if message := fleet.ReadDeletionMessage(cluster); message != "" && message != printed[cluster.Name] {
 			a.Say("… %s: %s\n", cluster.Name, message)
 			printed[cluster.Name] = message
 		}
 	}
-	return there, nil
+	return existing, nil
 }
 
-// beginOffboarding sets how a cluster leaves, and deletes its FleetCluster.
-func beginOffboarding(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster, o *removeOptions) error {
-	before := cluster.DeepCopy()
+// setOffboarding sets the offboarding policy and timeout from the flags that are set.
+func (o *removeOptions) setOffboarding(cluster *v1alpha1.FleetCluster) {
 	if o.offboarding != "" {
 		cluster.Spec.Offboarding = v1alpha1.RemovalPolicy(o.offboarding)
 	}
 	if o.offboardingTimeout != nil {
 		cluster.Spec.OffboardingTimeout = &metav1.Duration{Duration: *o.offboardingTimeout}
 	}
+}
+
+// beginOffboarding sets the offboarding policy and timeout from the flags, and deletes the FleetCluster.
+func beginOffboarding(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster, o *removeOptions) error {
+	before := cluster.DeepCopy()
+	o.setOffboarding(cluster)
 	if !equality.Semantic.DeepEqual(before.Spec, cluster.Spec) {
 		if err := h.Patch(ctx, cluster, client.MergeFrom(before), hub.FieldOwner); err != nil {
 			return fmt.Errorf("set the offboarding of cluster %s: %w", cluster.Name, err)
 		}
 	}
-	// Not another cluster of this name, which somebody added meanwhile.
+	// The UID protects a new cluster of the same name that a user has added in the meantime.
 	if err := h.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete FleetCluster %s: %w", cluster.Name, err)
 	}
 	return nil
 }
 
-// removed tells of the clusters that are not there any more, and takes them out of those that are leaving.
-func (a *app) removed(ctx context.Context, h *hub.Client, leaving map[types.UID]*v1alpha1.FleetCluster,
-	there map[types.UID]bool) error {
+// dropRemoved deletes from leaving the clusters that are not in existing, and prints that they are removed.
+func (a *app) dropRemoved(ctx context.Context, h *hub.Client, leaving map[types.UID]*v1alpha1.FleetCluster,
+	existing map[types.UID]bool) error {
 	for uid, cluster := range leaving {
-		if there[uid] {
+		if existing[uid] {
 			continue
 		}
 		delete(leaving, uid)
 		a.Step("cluster %s is removed from the fleet", cluster.Name)
-		if err := a.printLeftBehind(ctx, h, cluster); err != nil {
+		if err := a.printRemainingOperators(ctx, h, cluster); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printLeftBehind lists the operators that the hub let go without the agent.
-func (a *app) printLeftBehind(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster) error {
+// printRemainingOperators prints the operators that stay on a cluster that the hub removed without its agent. The hub
+// stores them in a ConfigMap. If the user is not permitted to list ConfigMaps, it prints a warning.
+func (a *app) printRemainingOperators(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster) error {
 	var records corev1.ConfigMapList
 	err := h.List(ctx, &records, client.MatchingLabels{v1alpha1.LabelLeftBehind: cluster.Name})
 	if apierrors.IsForbidden(err) {
@@ -270,17 +279,10 @@ func (a *app) printLeftBehind(ctx context.Context, h *hub.Client, cluster *v1alp
 	return nil
 }
 
-func deletionMessage(c *v1alpha1.FleetCluster) string {
-	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
-	if c.DeletionTimestamp == nil || ready == nil || ready.Status == metav1.ConditionTrue ||
-		ready.ObservedGeneration < c.Generation {
-		return ""
-	}
-	return ready.Message
-}
-
-func (a *app) removeAgent(ctx context.Context, o *removeOptions) error {
-	if !o.target.Given() {
+// uninstallAgent removes the agent and its credentials from the cluster. Without a kubeconfig for the cluster it
+// prints how to uninstall the agent.
+func (a *app) uninstallAgent(ctx context.Context, o *removeOptions) error {
+	if !o.target.IsSet() {
 		a.Say("The agent is still installed on the cluster. Uninstall it with helm -n %s uninstall %s, or run this "+
 			"command with --cluster-kubeconfig.\n", o.namespace, agentRelease)
 		return nil

@@ -34,7 +34,7 @@ func fourClusters(t *testing.T) *clitest.Hub {
 	return h
 }
 
-// TestRemoveAsks: what cannot be taken back says what is lost, and is done only if somebody agrees who has the right.
+// TestRemoveAsks checks that a removal shows what is lost, and requires the right and a confirmation.
 func TestRemoveAsks(t *testing.T) {
 	const asked, terminal = "Continue? [y/N]", "set --yes"
 	for name, c := range map[string]struct {

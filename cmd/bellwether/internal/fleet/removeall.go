@@ -15,7 +15,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/fleet"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 // allOptions are the flags of fleet remove --all.
@@ -26,7 +27,7 @@ type allOptions struct {
 	kubeconfigs string
 }
 
-func (o *allOptions) add(c *cobra.Command) {
+func (o *allOptions) addFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.all, "all", false, "Remove all clusters.")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false,
 		"With --all: print what would happen to each cluster, and change nothing.")
@@ -37,8 +38,8 @@ func (o *allOptions) add(c *cobra.Command) {
 	_ = c.MarkFlagDirname("cluster-kubeconfigs")
 }
 
-// onlyWithAll returns a flag that was given and needs --all; empty if there is none.
-func (o *allOptions) onlyWithAll() string {
+// findAllOnlyFlag returns the name of a flag that is set and needs --all; empty if no such flag is set.
+func (o *allOptions) findAllOnlyFlag() string {
 	switch {
 	case o.dryRun:
 		return "dry-run"
@@ -50,6 +51,7 @@ func (o *allOptions) onlyWithAll() string {
 	return ""
 }
 
+// checkAll returns an error for arguments that exclude --all.
 func (o *allOptions) checkAll(args []string, oneCluster bool) error {
 	switch {
 	case len(args) > 0:
@@ -61,19 +63,20 @@ func (o *allOptions) checkAll(args []string, oneCluster bool) error {
 	return nil
 }
 
-// kubeconfig returns the file that reaches a cluster.
-func (o *allOptions) kubeconfig(cluster string) string {
+// kubeconfigPath returns the path of the kubeconfig for a cluster.
+func (o *allOptions) kubeconfigPath(cluster string) string {
 	return filepath.Join(o.kubeconfigs, cluster+".kubeconfig")
 }
 
-// checkKubeconfigs fails unless each cluster has a kubeconfig, since nothing is begun that cannot be ended.
+// checkKubeconfigs returns an error if a cluster lacks a kubeconfig, so
+// that the removal fails before it changes anything.
 func (o *allOptions) checkKubeconfigs(clusters []v1alpha1.FleetCluster) error {
 	if o.kubeconfigs == "" {
 		return nil
 	}
 	var missing []string
 	for i := range clusters {
-		if _, err := os.Stat(o.kubeconfig(clusters[i].Name)); err != nil {
+		if _, err := os.Stat(o.kubeconfigPath(clusters[i].Name)); err != nil {
 			missing = append(missing, clusters[i].Name+".kubeconfig")
 		}
 	}
@@ -84,6 +87,7 @@ func (o *allOptions) checkKubeconfigs(clusters []v1alpha1.FleetCluster) error {
 	return nil
 }
 
+// removeAll removes all clusters from the fleet after a confirmation, and then uninstalls their agents.
 func (a *app) removeAll(ctx context.Context, o *removeOptions) error {
 	h, err := a.Hub()
 	if err != nil {
@@ -101,25 +105,25 @@ func (a *app) removeAll(ctx context.Context, o *removeOptions) error {
 		return err
 	}
 	count := phrase.Count(len(list.Items), "cluster")
-	all, err := departures(ctx, h, list.Items, o)
+	removals, err := readRemovals(ctx, h, list.Items, o)
 	switch {
 	case err != nil:
 		return err
 	case o.dryRun:
-		a.printRemoval(all)
+		a.printRemoval(removals)
 		return nil
 	case o.clusters != len(list.Items):
 		return exit.Hintf(fmt.Sprintf("see what happens to them with --dry-run, and confirm with --clusters %d",
 			len(list.Items)), "nothing was removed: the fleet has %s, and --clusters is %d", count, o.clusters)
 	}
 	if err := a.Require(ctx, h, "remove all clusters from the fleet",
-		command.RemoveAllRight("fleetclusters")); err != nil {
+		command.NewRemoveAllPermission("fleetclusters")); err != nil {
 		return err
 	}
-	if err := a.Confirm(o.confirmation, loss(all)); err != nil {
+	if err := a.Confirm(o.confirmation, describeRemovals(removals)); err != nil {
 		return err
 	}
-	if err := a.offboard(ctx, h, list.Items, o); err != nil {
+	if err := a.offboardClusters(ctx, h, list.Items, o); err != nil {
 		return err
 	}
 	a.Say("%s removed.\n", count)
@@ -128,19 +132,20 @@ func (a *app) removeAll(ctx context.Context, o *removeOptions) error {
 			"`%s fleet remove NAME --cluster-kubeconfig FILE`.\n", o.namespace, agentRelease, a.Self)
 		return nil
 	}
-	return a.removeAgents(ctx, list.Items, o)
+	return a.uninstallAgents(ctx, list.Items, o)
 }
 
-// removeAgents uninstalls the agents. One that fails does not stop the others.
-func (a *app) removeAgents(ctx context.Context, clusters []v1alpha1.FleetCluster, o *removeOptions) error {
+// uninstallAgents uninstalls the agents of all clusters. It continues after
+// a failure and returns all failures at the end.
+func (a *app) uninstallAgents(ctx context.Context, clusters []v1alpha1.FleetCluster, o *removeOptions) error {
 	var failed []string
 	for i := range clusters {
-		own := *o
-		own.name, own.target = clusters[i].Name, hub.ClusterIn(o.kubeconfig(clusters[i].Name))
-		a.Say("%s:\n", own.name)
-		if err := a.removeAgent(ctx, &own); err != nil {
+		options := *o
+		options.name, options.target = clusters[i].Name, hub.NewClusterFlags(o.kubeconfigPath(clusters[i].Name))
+		a.Say("%s:\n", options.name)
+		if err := a.uninstallAgent(ctx, &options); err != nil {
 			a.Say("✗ %s\n", phrase.OneLine(err.Error()))
-			failed = append(failed, own.name)
+			failed = append(failed, options.name)
 		}
 	}
 	if len(failed) > 0 {
@@ -151,10 +156,10 @@ func (a *app) removeAgents(ctx context.Context, clusters []v1alpha1.FleetCluster
 	return nil
 }
 
-// printRemoval says what the removal does with each cluster.
-func (a *app) printRemoval(all []departure) {
-	for _, d := range all {
-		a.Say("%s\n", d)
+// printRemoval prints the effects of each removal, for --dry-run.
+func (a *app) printRemoval(removals []fleet.ClusterRemoval) {
+	for _, r := range removals {
+		a.Say("%s\n", r)
 	}
-	a.Say("%s would be removed. Nothing was changed.\n", phrase.Count(len(all), "cluster"))
+	a.Say("%s would be removed. Nothing was changed.\n", phrase.Count(len(removals), "cluster"))
 }

@@ -41,7 +41,7 @@ func remaining(t *testing.T, h *clitest.Hub) int {
 	return len(list.Items)
 }
 
-// TestRemoveAllMustBeConfirmed: nothing is removed without the number of clusters, nor with something missing.
+// TestRemoveAllMustBeConfirmed checks that nothing is removed without the number of clusters or without a kubeconfig.
 func TestRemoveAllMustBeConfirmed(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "prod-1.kubeconfig"), nil, 0o600); err != nil {
@@ -87,7 +87,7 @@ func TestRemoveAllMustBeConfirmed(t *testing.T) {
 
 func TestRemoveAll(t *testing.T) {
 	h := twoClusters()
-	got := h.Must(t, "fleet", "remove", "--all", "--clusters", "2", "--yes")
+	got := h.MustRun(t, "fleet", "remove", "--all", "--clusters", "2", "--yes")
 	for _, want := range []string{"cluster prod-1 is removed from the fleet",
 		"cluster prod-2 is removed from the fleet", "2 clusters removed.",
 		"helm -n bellwether-system uninstall bellwether-agent"} {
@@ -98,7 +98,8 @@ func TestRemoveAll(t *testing.T) {
 	if n := remaining(t, h); n != 0 {
 		t.Errorf("%d clusters are left", n)
 	}
-	if got := h.Must(t, "fleet", "remove", "--all", "--yes"); !strings.Contains(got.Out, "The fleet has no clusters.") {
+	if got := h.MustRun(t, "fleet", "remove", "--all", "--yes"); !strings.Contains(got.Out,
+		"The fleet has no clusters.") {
 		t.Errorf("without clusters it says\n%s", got.Out)
 	}
 }

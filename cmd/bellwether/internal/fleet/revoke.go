@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/fleet"
 )
 
 const fleetRevokeLong = `Revoke an agent's access to the hub, for example because its credentials were stolen.
@@ -26,11 +27,11 @@ cluster again with fleet join, for which you need its kubeconfig. The command as
 a confirmation; without a terminal it needs --yes. You need the ClusterRole
 bellwether-join.`
 
-func (a *app) fleetRevokeCommand() *cobra.Command {
+func (a *app) newRevokeCommand() *cobra.Command {
 	var confirmation command.Confirmation
 	c := &cobra.Command{
 		Use: "revoke NAME", Short: "Revoke an agent's access to the hub", Long: fleetRevokeLong,
-		Args: command.OneArg("the cluster's name"), ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
+		Args: command.OneArg("the cluster's name"), ValidArgsFunction: a.CompleteFirst(command.ListClusterNames),
 		Example: "  bellwether fleet revoke prod-1",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.revoke(c.Context(), args[0], confirmation)
@@ -40,6 +41,7 @@ func (a *app) fleetRevokeCommand() *cobra.Command {
 	return c
 }
 
+// revoke deletes the ServiceAccount of a cluster's agent on the hub after a confirmation.
 func (a *app) revoke(ctx context.Context, name string, confirmation command.Confirmation) error {
 	h, err := a.Hub()
 	if err != nil {
@@ -48,8 +50,8 @@ func (a *app) revoke(ctx context.Context, name string, confirmation command.Conf
 	if _, err := h.Cluster(ctx, name); err != nil {
 		return err
 	}
-	account := agentAccount(name)
-	if err := a.Require(ctx, h, "revoke the access of cluster "+name, command.Right{
+	account := fleet.NewAgentAccount(name)
+	if err := a.Require(ctx, h, "revoke the access of cluster "+name, command.Permission{
 		Verb: "delete", Resource: "serviceaccounts", Namespace: account.Namespace, Name: account.Name,
 		Role: "bellwether-join",
 	}); err != nil {

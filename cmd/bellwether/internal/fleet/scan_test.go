@@ -16,8 +16,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
 	"github.com/bellwether-dev/bellwether/engines/adoption"
+	"github.com/bellwether-dev/bellwether/fleet"
 )
 
 // scanned is what the agent of a cluster reports.
@@ -114,22 +114,22 @@ func TestScan(t *testing.T) {
 			if strings.ContainsRune(got.Out, '\x1b') {
 				t.Error("what an agent wrote reaches the terminal as it is")
 			}
-			fixture.Golden(t, name, got.Out)
+			fixture.AssertGolden(t, name, got.Out)
 		})
 	}
 }
 
-// TestScanOfANewFleet: a hub without catalogs shows what there is, and not the same advice for each package.
+// TestScanOfANewFleet checks that a hub without catalogs shows the operators, and the advice once for all packages.
 func TestScanOfANewFleet(t *testing.T) {
 	h := clitest.NewHub(clitest.Cluster("prod-1", nil), scanned("prod-1", nil, running("cert-manager", "1.14.0", nil),
 		running("db", "2.0.0", nil), running("echo-operator", "1.0.0", nil), running("logging", "6.1.0", nil)))
-	fixture.Golden(t, "scan-new-fleet", h.Must(t, "fleet", "scan").Out)
+	fixture.AssertGolden(t, "scan-new-fleet", h.MustRun(t, "fleet", "scan").Out)
 }
 
 func TestScanAsData(t *testing.T) {
 	h := scannedFleet(t)
 	var report fleet.ScanReport
-	if err := json.Unmarshal([]byte(h.Must(t, "fleet", "scan", "-o", "json").Out), &report); err != nil {
+	if err := json.Unmarshal([]byte(h.MustRun(t, "fleet", "scan", "-o", "json").Out), &report); err != nil {
 		t.Fatal(err)
 	}
 	classes := map[adoption.Class]int{}

@@ -11,20 +11,21 @@ import (
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/engines/adoption"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/fleet"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// scanPart is a part of the report: findings of one class.
+// scanPart is a section of the report: the findings of one class.
 type scanPart struct {
 	title  string
 	tone   term.Tone
-	groups []ScanGroup
+	groups []fleet.ScanGroup
 }
 
-// parts are what a person reads after the counts.
-func (r ScanReport) parts(all bool) []scanPart {
-	of := func(class adoption.Class) []ScanGroup {
-		var out []ScanGroup
+// listParts returns the sections below the counts. withNotes adds the notes about eligible operators.
+func listParts(r fleet.ScanReport, withNotes bool) []scanPart {
+	selectGroups := func(class adoption.Class) []fleet.ScanGroup {
+		var out []fleet.ScanGroup
 		for _, g := range r.Groups {
 			if g.Class == class {
 				out = append(out, g)
@@ -33,18 +34,18 @@ func (r ScanReport) parts(all bool) []scanPart {
 		return out
 	}
 	parts := []scanPart{
-		{title: "Conflicts", tone: term.Bad, groups: of(adoption.Conflict)},
-		{title: "Needs a decision", tone: term.Warn, groups: of(adoption.NeedsDecision)},
-		{title: "Unknown", tone: term.Warn, groups: of(adoption.Unknown)},
+		{title: "Conflicts", tone: term.Bad, groups: selectGroups(adoption.Conflict)},
+		{title: "Needs a decision", tone: term.Warn, groups: selectGroups(adoption.NeedsDecision)},
+		{title: "Unknown", tone: term.Warn, groups: selectGroups(adoption.Unknown)},
 	}
-	if all {
+	if withNotes {
 		parts = append(parts, scanPart{title: "Eligible, and worth knowing", tone: term.Good, groups: r.Notes})
 	}
 	return parts
 }
 
-// versionTable counts the operators of each version by class.
-func (r ScanReport) versionTable() *term.Table {
+// buildVersionTable returns a table that counts the operators of each version by class.
+func buildVersionTable(r fleet.ScanReport) *term.Table {
 	t := &term.Table{Header: []string{"PACKAGE", "VERSION", "CLUSTERS", "MANAGED", "ELIGIBLE", "DECISION", "CONFLICT",
 		"UNKNOWN"}}
 	count := func(n int, tone term.Tone) term.Cell {
@@ -54,7 +55,7 @@ func (r ScanReport) versionTable() *term.Table {
 		return tone.Cell(fmt.Sprint(n))
 	}
 	for _, v := range r.Packages {
-		t.Add(term.Cell{Text: v.Package}, term.Cell{Text: term.OrDash(v.Version)},
+		t.Add(term.Cell{Text: v.Package}, term.Cell{Text: term.DashIfEmpty(v.Version)},
 			term.Cell{Text: fmt.Sprint(len(v.Clusters))}, count(v.Classes[adoption.Managed], term.Plain),
 			count(v.Classes[adoption.Eligible], term.Good), count(v.Classes[adoption.NeedsDecision], term.Warn),
 			count(v.Classes[adoption.Conflict], term.Bad), count(v.Classes[adoption.Unknown], term.Warn))
@@ -62,8 +63,8 @@ func (r ScanReport) versionTable() *term.Table {
 	return t
 }
 
-// summary counts operators by class, in a sentence.
-func (r ScanReport) summary() string {
+// summarizeScan returns a sentence that counts the operators by class.
+func summarizeScan(r fleet.ScanReport) string {
 	counts := map[adoption.Class]int{}
 	packages := map[string]bool{}
 	total := 0
@@ -80,15 +81,15 @@ func (r ScanReport) summary() string {
 	var parts []string
 	for _, class := range slices.Backward(adoption.Classes()) {
 		if n := counts[class]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, classPhrase(class, n)))
+			parts = append(parts, fmt.Sprintf("%d %s", n, describeClass(class, n)))
 		}
 	}
 	return fmt.Sprintf("%s of %s: %s.", phrase.Count(total, "operator"), phrase.Count(len(packages), "package"),
 		strings.Join(parts, ", "))
 }
 
-// classPhrase is a class after a number.
-func classPhrase(class adoption.Class, n int) string {
+// describeClass returns the text for a class after the number n.
+func describeClass(class adoption.Class, n int) string {
 	switch class {
 	case adoption.NeedsDecision:
 		return phrase.Word(n, "needs a decision", "need a decision")
@@ -98,64 +99,65 @@ func classPhrase(class adoption.Class, n int) string {
 	return string(class)
 }
 
-// about says whom a group concerns.
-func (g ScanGroup) about(most int) string {
+// describeGroup returns the package, versions, namespace and clusters of a group. It names at most maxClusters
+// clusters.
+func describeGroup(g fleet.ScanGroup, maxClusters int) string {
 	text := g.Package
 	if len(g.Versions) > 0 {
 		text += " " + phrase.First(g.Versions, 3)
 	}
-	return fmt.Sprintf("%s in namespace %s on %s", text, g.Namespace, phrase.First(g.Clusters, most))
+	return fmt.Sprintf("%s in namespace %s on %s", text, g.Namespace, phrase.First(g.Clusters, maxClusters))
 }
 
-// coverage says whose reports these are, and how old those are that are not current. Clusters with the same note share
-// a line, and so many of them are named.
-func (r ScanReport) coverage(now time.Time, most int) (head string, notes []string) {
+// describeCoverage returns how many reports are current, and notes about the other clusters. Clusters with the same
+// note share a line, which names at most maxClusters clusters.
+func describeCoverage(r fleet.ScanReport, now time.Time, maxClusters int) (head string, notes []string) {
 	current := 0
 	clusters := map[string][]string{}
 	var order []string
 	for _, c := range r.Clusters {
-		if c.State == scanCurrent || c.State == scanNoOLM {
+		if c.State == fleet.ScanCurrent || c.State == fleet.ScanNoOLM {
 			current++
 		}
-		note := c.note(now)
+		note := describeReport(c, now)
 		if note != "" && clusters[note] == nil {
 			order = append(order, note)
 		}
 		clusters[note] = append(clusters[note], c.Name)
 	}
 	for i, note := range order {
-		if i == maxNotes && most < allScanned {
+		if i == maxNotes && maxClusters < noClusterLimit { // a wide output has all notes
 			notes = append(notes, fmt.Sprintf("%s of further clusters: see -o wide",
 				phrase.Count(len(order)-i, "note")))
 			break
 		}
-		notes = append(notes, phrase.First(clusters[note], most)+": "+note)
+		notes = append(notes, phrase.First(clusters[note], maxClusters)+": "+note)
 	}
 	return fmt.Sprintf("The reports of %s are current.", phrase.Part(current, len(r.Clusters), "cluster")), notes
 }
 
-// maxNotes is how many notes about clusters are shown, and maxNotRead how many characters of what an agent could not
-// read.
+// maxNotes is the number of notes about clusters that are shown. maxNotRead is the length at which the text about
+// objects that an agent could not read is cut.
 const maxNotes, maxNotRead = 12, 160
 
-// note is what there is to say of a cluster; empty where its report is current and complete.
-func (c ScannedCluster) note(now time.Time) string {
+// describeReport returns the restrictions of a cluster's report; empty if the report is current and complete.
+func describeReport(c fleet.ScannedCluster, now time.Time) string {
 	var notes []string
 	switch c.State {
-	case scanNoReport:
+	case fleet.ScanNoReport:
 		text := "its agent has not reported operators"
 		switch {
 		case c.Agent == "":
 			text = "no agent has reported yet"
 		case c.StaleSince != nil:
-			text += ", and is silent since " + span(now, c.StaleSince)
+			text += ", and is silent since " + formatSpan(now, c.StaleSince)
 		default:
 			text += "; if it is of an earlier version (" + c.Agent + "), upgrade it"
 		}
 		notes = append(notes, text)
-	case scanStale:
-		notes = append(notes, "as it was "+span(now, c.StaleSince)+" ago, when its reports ended")
-	case scanNoOLM:
+	case fleet.ScanStale:
+		notes = append(notes, "as it was "+formatSpan(now, c.StaleSince)+" ago, when its reports ended")
+	case fleet.ScanNoOLM:
 		notes = append(notes, "it has no OLM")
 	}
 	if c.NotRead != "" {
@@ -171,7 +173,7 @@ func (c ScannedCluster) note(now time.Time) string {
 	return strings.Join(notes, "; ")
 }
 
-func span(now time.Time, since *time.Time) string {
+func formatSpan(now time.Time, since *time.Time) string {
 	if since == nil {
 		return "some time"
 	}
@@ -182,135 +184,141 @@ const ownerlessText = "Their operator was removed, and its objects may be there 
 	"installs the operator takes the definitions over with their objects. If nobody needs the objects, delete the " +
 	"definitions on the cluster: their objects go with them."
 
-// scanText is the report for a terminal.
-func scanText(r ScanReport, now time.Time, s term.Style) string {
+// formatScanText returns the report for a terminal.
+func formatScanText(r fleet.ScanReport, now time.Time, s term.Style) string {
 	var out strings.Builder
-	head, notes := r.coverage(now, maxScanned(s))
+	head, notes := describeCoverage(r, now, chooseClusterLimit(s))
 	out.WriteString(head + "\n")
 	for _, note := range notes {
 		term.WriteText(&out, s, "", "- "+note)
 	}
-	out.WriteString("\n" + r.summary() + "\n")
+	out.WriteString("\n" + summarizeScan(r) + "\n")
 	if len(r.Packages) > 0 {
-		out.WriteString("\n" + r.versionTable().Render(s))
+		out.WriteString("\n" + buildVersionTable(r).Render(s))
 	}
-	for _, p := range r.parts(s.Wide) {
+	for _, p := range listParts(r, s.Wide) {
 		p.write(&out, s)
 	}
-	writeItems(&out, s, "Definitions without an operator", ownerlessText, r.ownerlessItems(maxScanned(s)))
+	writeItems(&out, s, "Definitions without an operator", ownerlessText, listOwnerlessItems(r, chooseClusterLimit(s)))
 	writeItems(&out, s, "Catalogs that could not be read", "", r.CatalogsNotRead)
 	return out.String()
 }
 
-const margin = "  "
+const indent = "  "
 
-// write writes a part, unless it is empty.
+// write writes a section, unless it has no groups. If there are many packages that no catalog has, it lists them
+// together at the end, with one text about what to do.
 func (p scanPart) write(out *strings.Builder, s term.Style) {
 	if len(p.groups) == 0 {
 		return
 	}
 	out.WriteString("\n" + s.Paint(term.Strong, p.title) + "\n")
-	absent, others := splitAbsent(p.groups)
-	for _, g := range others {
-		term.WriteText(out, s, margin, fmt.Sprintf("%s %s (%s)", term.Mark(p.tone), g.about(maxScanned(s)), g.Reason))
-		term.WriteText(out, s, margin+margin, g.Message)
+	absent, otherGroups := splitAbsent(p.groups)
+	for _, g := range otherGroups {
+		term.WriteText(out, s, indent, fmt.Sprintf("%s %s (%s)", term.Mark(p.tone),
+			describeGroup(g, chooseClusterLimit(s)), g.Reason))
+		term.WriteText(out, s, indent+indent, g.Message)
 		for _, choice := range g.Choices {
-			term.WriteText(out, s, margin+margin, "- "+choice)
+			term.WriteText(out, s, indent+indent, "- "+choice)
 		}
 	}
 	if len(absent) == 0 {
 		return
 	}
-	term.WriteText(out, s, margin, fmt.Sprintf("%s %d packages are in no OperatorCatalog (%s)", term.Mark(p.tone),
+	term.WriteText(out, s, indent, fmt.Sprintf("%s %d packages are in no OperatorCatalog (%s)", term.Mark(p.tone),
 		len(absent), adoption.ReasonPackageNotInCatalog))
 	for _, g := range absent {
-		term.WriteText(out, s, margin+margin, "- "+g.about(maxScanned(s)))
+		term.WriteText(out, s, indent+indent, "- "+describeGroup(g, chooseClusterLimit(s)))
 	}
-	term.WriteText(out, s, margin+margin, manyAbsentText)
+	term.WriteText(out, s, indent+indent, absentText)
 }
 
-// manyAbsent is how many packages that no catalog has are shown with what to do for each.
-const manyAbsent = 3
+// maxDetailedAbsent is the number of packages missing in all catalogs up to which each is shown with its choices.
+const maxDetailedAbsent = 3
 
-const manyAbsentText = "Import those that you want to manage into a catalog of yours, and publish that: `bellwether " +
+const absentText = "Import those that you want to manage into a catalog of yours, and publish that: `bellwether " +
 	"catalog init ./ladders --package PACKAGE --from CATALOG`, or with --all instead of --package for all packages " +
 	"of a catalog. The outputs json, yaml and markdown have the CATALOG of each. Leave the others as they are: " +
 	"Bellwether changes nothing of them."
 
-// splitAbsent takes out packages that no catalog has, where these are many: a fleet that is new has little else.
-func splitAbsent(groups []ScanGroup) (absent, others []ScanGroup) {
+// splitAbsent separates the packages that no catalog has if there are more than maxDetailedAbsent, because a new
+// fleet has little else. Otherwise it returns all groups as otherGroups.
+func splitAbsent(groups []fleet.ScanGroup) (absent, otherGroups []fleet.ScanGroup) {
 	for _, g := range groups {
 		if g.Reason == adoption.ReasonPackageNotInCatalog {
 			absent = append(absent, g)
 		} else {
-			others = append(others, g)
+			otherGroups = append(otherGroups, g)
 		}
 	}
-	if len(absent) <= manyAbsent {
+	if len(absent) <= maxDetailedAbsent {
 		return nil, groups
 	}
-	return absent, others
+	return absent, otherGroups
 }
 
-// writeItems writes a list below its title and what it is about, unless it is empty.
-func writeItems(out *strings.Builder, s term.Style, title, about string, items []string) {
+// writeItems writes a list with a title and an introduction, unless the list is empty.
+func writeItems(out *strings.Builder, s term.Style, title, intro string, items []string) {
 	if len(items) == 0 {
 		return
 	}
 	out.WriteString("\n" + s.Paint(term.Strong, title) + "\n")
-	if about != "" {
-		term.WriteText(out, s, margin, about)
+	if intro != "" {
+		term.WriteText(out, s, indent, intro)
 	}
 	for _, item := range items {
-		term.WriteText(out, s, margin, "- "+item)
+		term.WriteText(out, s, indent, "- "+item)
 	}
 }
 
-func (r ScanReport) ownerlessItems(most int) []string {
+// listOwnerlessItems returns a line for each CustomResourceDefinition without an operator.
+func listOwnerlessItems(r fleet.ScanReport, maxClusters int) []string {
 	var items []string
 	for _, d := range r.Ownerless {
-		items = append(items, fmt.Sprintf("%s on %s", d.Name, phrase.First(d.Clusters, most)))
+		items = append(items, fmt.Sprintf("%s on %s", d.Name, phrase.First(d.Clusters, maxClusters)))
 	}
 	return items
 }
 
-// maxScanned is how many clusters are named.
-func maxScanned(s term.Style) int {
+// chooseClusterLimit returns the number of clusters that are named.
+func chooseClusterLimit(s term.Style) int {
 	if s.Wide {
-		return allScanned
+		return noClusterLimit
 	}
 	return 5
 }
 
-// allScanned is more than anybody reads.
-const allScanned = 1000
+// noClusterLimit is large enough to name all clusters of a fleet.
+const noClusterLimit = 1000
 
-// scanMarkdown is the report for a ticket or a page. Each paragraph is one line.
-func scanMarkdown(r ScanReport, now time.Time) string {
+// formatScanMarkdown returns the report as Markdown, for a ticket or a web page. Each paragraph is one line.
+func formatScanMarkdown(r fleet.ScanReport, now time.Time) string {
 	m := &markdown{}
-	head, notes := r.coverage(now, allScanned)
-	m.line("# Operators on the fleet\n\n%s", head)
-	m.items("\n", notes)
-	m.line("\n%s", r.summary())
-	m.line("\n## Versions\n\n| Package | Version | Clusters | Managed | Eligible | Needs a decision | Conflict | " +
-		"Unknown |\n|---|---|---|---|---|---|---|---|")
+	head, notes := describeCoverage(r, now, noClusterLimit)
+	m.writeLine("# Operators on the fleet\n\n%s", head)
+	m.writeItems("\n", notes)
+	m.writeLine("\n%s", summarizeScan(r))
+	m.writeLine("\n## Versions\n\n| Package | Version | Clusters | Managed | Eligible | Needs a decision | " +
+		"Conflict | Unknown |\n|---|---|---|---|---|---|---|---|")
 	for _, v := range r.Packages {
-		m.line("| %s | %s | %d | %d | %d | %d | %d | %d |", cell(v.Package), cell(term.OrDash(v.Version)),
-			len(v.Clusters), v.Classes[adoption.Managed], v.Classes[adoption.Eligible],
-			v.Classes[adoption.NeedsDecision], v.Classes[adoption.Conflict], v.Classes[adoption.Unknown])
+		m.writeLine("| %s | %s | %d | %d | %d | %d | %d | %d |", replacePipes(v.Package),
+			replacePipes(term.DashIfEmpty(v.Version)), len(v.Clusters), v.Classes[adoption.Managed],
+			v.Classes[adoption.Eligible], v.Classes[adoption.NeedsDecision], v.Classes[adoption.Conflict],
+			v.Classes[adoption.Unknown])
 	}
-	for _, p := range r.parts(true) {
-		m.part(p)
+	for _, p := range listParts(r, true) {
+		m.writePart(p)
 	}
-	m.section("Definitions without an operator", ownerlessText, r.ownerlessItems(allScanned))
-	m.section("Catalogs that could not be read", "", r.CatalogsNotRead)
+	m.writeSection("Definitions without an operator", ownerlessText, listOwnerlessItems(r, noClusterLimit))
+	m.writeSection("Catalogs that could not be read", "", r.CatalogsNotRead)
 	return m.out.String()
 }
 
-// markdown is a text in the making. What it is given as arguments it escapes: clusters and people wrote that.
+// markdown builds a Markdown text. It escapes string arguments, because they contain texts of clusters and users.
 type markdown struct{ out strings.Builder }
 
-func (m *markdown) line(format string, args ...any) {
+// writeLine formats a line. It escapes the arguments that are strings, but not the format.
+func (m *markdown) writeLine(format string, args ...any) {
 	for i := range args {
 		if text, ok := args[i].(string); ok {
 			args[i] = phrase.Markdown(term.Escape(text))
@@ -319,36 +327,38 @@ func (m *markdown) line(format string, args ...any) {
 	fmt.Fprintf(&m.out, format+"\n", args...)
 }
 
-// items writes a list after what has to be before it.
-func (m *markdown) items(before string, items []string) {
+// writeItems writes the prefix and then a list. It writes nothing if the list is empty.
+func (m *markdown) writeItems(prefix string, items []string) {
 	for i, item := range items {
 		if i == 0 {
-			m.out.WriteString(before)
+			m.out.WriteString(prefix)
 		}
-		m.line("- %s", item)
+		m.writeLine("- %s", item)
 	}
 }
 
-func (m *markdown) part(p scanPart) {
+// writePart writes a section with its groups, unless it has none.
+func (m *markdown) writePart(p scanPart) {
 	for i, g := range p.groups {
 		if i == 0 {
-			m.line("\n## %s", p.title)
+			m.writeLine("\n## %s", p.title)
 		}
-		m.line("\n**%s** (%s)\n\n%s", g.about(allScanned), g.Reason, g.Message)
-		m.items("\n", g.Choices)
+		m.writeLine("\n**%s** (%s)\n\n%s", describeGroup(g, noClusterLimit), g.Reason, g.Message)
+		m.writeItems("\n", g.Choices)
 	}
 }
 
-func (m *markdown) section(title, about string, items []string) {
+// writeSection writes a list with a title and an introduction, unless the list is empty.
+func (m *markdown) writeSection(title, intro string, items []string) {
 	if len(items) == 0 {
 		return
 	}
-	m.line("\n## %s", title)
-	if about != "" {
-		m.line("\n%s", about)
+	m.writeLine("\n## %s", title)
+	if intro != "" {
+		m.writeLine("\n%s", intro)
 	}
-	m.items("\n", items)
+	m.writeItems("\n", items)
 }
 
-// cell is a text without what ends a cell of a table.
-func cell(text string) string { return strings.ReplaceAll(text, "|", "/") }
+// replacePipes replaces the characters that would end a cell of a Markdown table.
+func replacePipes(text string) string { return strings.ReplaceAll(text, "|", "/") }

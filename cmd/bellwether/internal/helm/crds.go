@@ -19,7 +19,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
 
-// By these Helm knows which release an object belongs to. It refuses to write the objects of others.
+// Labels and annotations with which Helm records the release of an object. Helm refuses to change an object that
+// belongs to another release.
 const (
 	managedByLabel      = "app.kubernetes.io/managed-by"
 	managedByHelm       = "Helm"
@@ -27,24 +28,24 @@ const (
 	namespaceAnnotation = "meta.helm.sh/release-namespace"
 )
 
-// InstallsCRDs tells whether the chart's CRDs are part of the release, with the given values and those that the release
-// keeps of earlier times.
+// InstallsCRDs reports whether the chart's CRDs are part of the release. It reads crds.enabled from the given values,
+// or else from the values of the installed release; the default is true.
 func (r Release) InstallsCRDs(given map[string]any) (bool, error) {
-	c, err := r.configuration()
+	c, err := r.newConfiguration()
 	if err != nil {
 		return false, err
 	}
-	there, err := r.exists(c)
+	installed, err := r.isInstalled(c)
 	if err != nil {
 		return false, err
 	}
 	values := []map[string]any{given}
-	if there {
-		last, err := c.Releases.Last(r.Name)
+	if installed {
+		lastRelease, err := c.Releases.Last(r.Name)
 		if err != nil {
 			return false, fmt.Errorf("read release %s: %w", r.Name, err)
 		}
-		values = append(values, last.Config)
+		values = append(values, lastRelease.Config)
 	}
 	for _, v := range values {
 		if enabled, err := chartutil.Values(v).PathValue("crds.enabled"); err == nil {
@@ -54,40 +55,41 @@ func (r Release) InstallsCRDs(given map[string]any) (bool, error) {
 	return true, nil
 }
 
-// OwnerOfCRD returns the release that a CRD belongs to; the zero value where it belongs to none, or does not exist.
-func OwnerOfCRD(ctx context.Context, c client.Reader, name string) (types.NamespacedName, error) {
+// FindCRDOwner returns the release of a CRD. It returns the zero value if the CRD has no release or does not exist.
+func FindCRDOwner(ctx context.Context, c client.Reader, name string) (types.NamespacedName, error) {
 	crd, err := getCRD(ctx, c, name)
 	if err != nil || crd == nil {
 		return types.NamespacedName{}, err
 	}
-	return ownerOf(crd), nil
+	return readOwner(crd), nil
 }
 
-func ownerOf(crd *unstructured.Unstructured) types.NamespacedName {
+// readOwner returns the Helm release in the labels and annotations of a CRD; the zero value if there is none.
+func readOwner(crd *unstructured.Unstructured) types.NamespacedName {
 	if crd.GetLabels()[managedByLabel] != managedByHelm {
 		return types.NamespacedName{}
 	}
-	of := crd.GetAnnotations()
-	return types.NamespacedName{Namespace: of[namespaceAnnotation], Name: of[ownerAnnotation]}
+	annotations := crd.GetAnnotations()
+	return types.NamespacedName{Namespace: annotations[namespaceAnnotation], Name: annotations[ownerAnnotation]}
 }
 
-// TakeCRDs makes existing CRDs part of the release: those that an earlier chart left in its folder crds, that somebody
-// applied, or that belong to another release. Helm then upgrades them with the release. They are marked to be kept, so
-// that the release which had them before does not delete them.
+// TakeCRDs makes existing CRDs part of the release, so that Helm upgrades them with the release. Such CRDs are from
+// the folder crds of an earlier chart, from another release, or were applied without Helm. They get an annotation to
+// keep them, so that a previous release does not delete them.
 func (r Release) TakeCRDs(ctx context.Context, c client.Client, names ...string) error {
 	for _, name := range names {
 		crd, err := getCRD(ctx, c, name)
 		if err != nil {
 			return err
 		}
-		if crd == nil || ownerOf(crd) == (types.NamespacedName{Namespace: r.Namespace, Name: r.Name}) {
+		if crd == nil || readOwner(crd) == (types.NamespacedName{Namespace: r.Namespace, Name: r.Name}) {
 			continue
 		}
 		before := crd.DeepCopy()
-		set(crd.GetLabels(), crd.SetLabels, map[string]string{managedByLabel: managedByHelm})
-		set(crd.GetAnnotations(), crd.SetAnnotations, map[string]string{ownerAnnotation: r.Name,
+		setEntries(crd.GetLabels(), crd.SetLabels, map[string]string{managedByLabel: managedByHelm})
+		setEntries(crd.GetAnnotations(), crd.SetAnnotations, map[string]string{ownerAnnotation: r.Name,
 			namespaceAnnotation: r.Namespace, kube.ResourcePolicyAnno: kube.KeepPolicy})
-		// Not by server-side apply, which would take away the fields that an earlier version of this program applied.
+		// Server-side apply would remove the fields that an earlier version of this program applied.
 		if err := c.Patch(ctx, crd, client.MergeFrom(before), hub.FieldOwner); err != nil {
 			return fmt.Errorf("make CRD %s part of release %s: %w", name, r.Name, err)
 		}
@@ -95,17 +97,18 @@ func (r Release) TakeCRDs(ctx context.Context, c client.Client, names ...string)
 	return nil
 }
 
-func set(have map[string]string, to func(map[string]string), want map[string]string) {
-	if have == nil {
-		have = map[string]string{}
+// setEntries adds entries to the current map, and passes the result to setAll.
+func setEntries(current map[string]string, setAll func(map[string]string), entries map[string]string) {
+	if current == nil {
+		current = map[string]string{}
 	}
-	for key, value := range want {
-		have[key] = value
+	for key, value := range entries {
+		current[key] = value
 	}
-	to(have)
+	setAll(current)
 }
 
-// getCRD returns a CRD, or nil where it does not exist.
+// getCRD returns a CRD; nil if it does not exist.
 func getCRD(ctx context.Context, c client.Reader, name string) (*unstructured.Unstructured, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -120,10 +123,10 @@ func getCRD(ctx context.Context, c client.Reader, name string) (*unstructured.Un
 	return crd, nil
 }
 
-// errMissing says that a CRD is not there.
+// errMissing means that a CRD does not exist.
 var errMissing = errors.New("the CRD does not exist")
 
-// WaitForCRDs waits until the API server serves the CRDs.
+// WaitForCRDs waits until the API server serves the CRDs. The timeout applies to each CRD.
 func WaitForCRDs(ctx context.Context, c client.Reader, timeout time.Duration, names ...string) error {
 	for _, name := range names {
 		err := hub.Poll(ctx, timeout, func() (bool, error) {
@@ -131,7 +134,7 @@ func WaitForCRDs(ctx context.Context, c client.Reader, timeout time.Duration, na
 			if err == nil && crd == nil {
 				err = errMissing
 			}
-			return err == nil && established(crd), err
+			return err == nil && isEstablished(crd), err
 		})
 		if err != nil {
 			return fmt.Errorf("wait for CRD %s: %w", name, err)
@@ -140,7 +143,8 @@ func WaitForCRDs(ctx context.Context, c client.Reader, timeout time.Duration, na
 	return nil
 }
 
-func established(crd *unstructured.Unstructured) bool {
+// isEstablished reports whether the API server serves the CRD.
+func isEstablished(crd *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	for _, c := range conditions {
 		if m, ok := c.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {

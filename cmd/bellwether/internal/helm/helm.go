@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package helm installs and removes the charts of hub and agent.
+// Package helm installs and removes the charts of the hub and the agent.
 package helm
 
 import (
@@ -23,11 +23,11 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// SystemNamespace is where hub and agent are installed unless asked otherwise.
+// SystemNamespace is the default namespace of the hub and the agent.
 const SystemNamespace = "bellwether-system"
 
-// AddSystemNamespace adds the flag for where hub or agent is installed. That is
-// not the namespace of -n, where people keep their operators.
+// AddSystemNamespace adds the flag for the namespace of the hub or the agent. The flag differs from -n, which selects
+// the namespace in which users have their operators.
 func AddSystemNamespace(c *cobra.Command, into *string) {
 	c.Flags().StringVar(into, "system-namespace", SystemNamespace,
 		"The namespace where the hub or the agent is installed.")
@@ -44,7 +44,7 @@ func (v *ValueFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("values", "yaml", "yml", "json")
 }
 
-// Merge reads all values, the later ones over the earlier ones, as helm does.
+// Merge reads all values. As in Helm, later values override earlier values.
 func (v *ValueFlags) Merge() (map[string]any, error) {
 	merged, err := v.MergeValues(getter.All(helmcli.New()))
 	if err != nil {
@@ -60,20 +60,21 @@ type Release struct {
 	Cluster   genericclioptions.RESTClientGetter
 }
 
-func (r Release) configuration() (*action.Configuration, error) {
-	log.SetOutput(io.Discard) // Helm's libraries log warnings of their own to it
+// newConfiguration returns Helm's configuration for the cluster and the namespace of the release.
+func (r Release) newConfiguration() (*action.Configuration, error) {
+	log.SetOutput(io.Discard) // the libraries of Helm write warnings to this log
 	c := &action.Configuration{}
 	if err := c.Init(r.Cluster, r.Namespace, "secret", func(string, ...any) {}); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 	if k, ok := c.KubeClient.(*kube.Client); ok {
-		k.Namespace = r.Namespace // else objects without one go where the kubeconfig points
+		k.Namespace = r.Namespace // the default is the namespace of the kubeconfig
 	}
 	return c, nil
 }
 
-// exists tells whether the release was installed before.
-func (r Release) exists(c *action.Configuration) (bool, error) {
+// isInstalled reports whether the release exists.
+func (r Release) isInstalled(c *action.Configuration) (bool, error) {
 	history := action.NewHistory(c)
 	history.Max = 1
 	_, err := history.Run(r.Name)
@@ -86,18 +87,18 @@ func (r Release) exists(c *action.Configuration) (bool, error) {
 	return true, nil
 }
 
-// Apply installs or upgrades the release, with its CRDs. An upgrade keeps the
-// values that were given before unless they are given again.
+// Apply installs or upgrades the release, with its CRDs. An upgrade keeps the earlier values, unless given has new
+// values. It waits until the objects are ready, up to wait; 0 means that it does not wait.
 func (r Release) Apply(ctx context.Context, ch *chart.Chart, given map[string]any, wait time.Duration) error {
-	c, err := r.configuration()
+	c, err := r.newConfiguration()
 	if err != nil {
 		return err
 	}
-	there, err := r.exists(c)
+	installed, err := r.isInstalled(c)
 	if err != nil {
 		return err
 	}
-	if there {
+	if installed {
 		u := action.NewUpgrade(c)
 		u.Namespace, u.ResetThenReuseValues, u.MaxHistory = r.Namespace, true, 5
 		u.Wait, u.Timeout = wait > 0, max(wait, time.Minute)
@@ -114,14 +115,14 @@ func (r Release) Apply(ctx context.Context, ch *chart.Chart, given map[string]an
 	return nil
 }
 
-// Remove uninstalls the release and reports whether there was one.
+// Remove uninstalls the release and reports whether the release existed.
 func (r Release) Remove(wait time.Duration) (bool, error) {
-	c, err := r.configuration()
+	c, err := r.newConfiguration()
 	if err != nil {
 		return false, err
 	}
-	there, err := r.exists(c)
-	if err != nil || !there {
+	installed, err := r.isInstalled(c)
+	if err != nil || !installed {
 		return false, err
 	}
 	u := action.NewUninstall(c)

@@ -14,7 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// ClusterFlags say how to reach a cluster of the fleet.
+// ClusterFlags are the flags that select a cluster of the fleet.
 type ClusterFlags struct {
 	kubeconfig string
 	context    string
@@ -28,14 +28,14 @@ func (f *ClusterFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("cluster-kubeconfig")
 }
 
-// ClusterIn are the flags for a cluster whose kubeconfig is in a file.
-func ClusterIn(kubeconfig string) ClusterFlags { return ClusterFlags{kubeconfig: kubeconfig} }
+// NewClusterFlags returns the flags for a cluster whose kubeconfig is in a file.
+func NewClusterFlags(kubeconfig string) ClusterFlags { return ClusterFlags{kubeconfig: kubeconfig} }
 
-// Given reports whether the user named a cluster.
-func (f *ClusterFlags) Given() bool { return f.kubeconfig != "" || f.context != "" }
+// IsSet reports whether the user selected a cluster.
+func (f *ClusterFlags) IsSet() bool { return f.kubeconfig != "" || f.context != "" }
 
-// Flags make a getter as Helm and cli-runtime want it. Only a context given
-// means: in the user's kubeconfig.
+// Flags returns the flags in the type that Helm and cli-runtime need. If only the context is set, it is a
+// context of the user's kubeconfig.
 func (f *ClusterFlags) Flags(namespace string) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.CacheDir = nil
@@ -49,7 +49,7 @@ func (f *ClusterFlags) Flags(namespace string) *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// Connect returns a client of the cluster.
+// Connect returns a client for the cluster.
 func (f *ClusterFlags) Connect() (client.Client, error) {
 	config, err := f.Flags("").ToRESTConfig()
 	if err != nil {
@@ -63,7 +63,7 @@ func (f *ClusterFlags) Connect() (client.Client, error) {
 	return c, nil
 }
 
-// Kubectl are the flags by which kubectl reaches the same cluster.
+// Kubectl returns the flags with which kubectl connects to the same cluster.
 func (f *ClusterFlags) Kubectl() string {
 	var flags []string
 	if f.kubeconfig != "" {

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hub reads and writes the hub's objects for the commands, and reaches
-// the clusters of the fleet where the user gives a kubeconfig for them.
+// Package hub reads and writes the hub's objects for the commands. It also connects to a cluster of the fleet if the
+// user sets a kubeconfig for it.
 package hub
 
 import (
@@ -27,10 +27,10 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Scheme knows the kinds that the command line reads and writes.
+// Scheme has the kinds that the command line reads and writes.
 var Scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
@@ -40,14 +40,14 @@ var Scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// Client is a client of the hub with the namespace that the user works in.
+// Client is a client for the hub with the user's namespace.
 type Client struct {
 	client.WithWatch
 	Namespace string
 	Self      string
 }
 
-// UserName is the user's name as the API server knows it.
+// UserName returns the name of the user on the API server.
 func (h *Client) UserName(ctx context.Context) (string, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := h.Create(ctx, review); err != nil {
@@ -56,27 +56,25 @@ func (h *Client) UserName(ctx context.Context) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// Key is the object that an argument names: NAME in the namespace that the user
-// works in, or NAMESPACE/NAME.
+// Key returns the key of the object that an argument names: NAME in the user's namespace, or NAMESPACE/NAME.
 func (h *Client) Key(name string) client.ObjectKey {
-	if namespace, own, ok := strings.Cut(name, "/"); ok {
-		return client.ObjectKey{Namespace: namespace, Name: own}
+	if namespace, objectName, ok := strings.Cut(name, "/"); ok {
+		return client.ObjectKey{Namespace: namespace, Name: objectName}
 	}
 	return client.ObjectKey{Namespace: h.Namespace, Name: name}
 }
 
-// Operator finds the operator that an argument names. A NAME that is not in the
-// namespace that the user works in is looked for in all others: it has to be
-// unique there.
+// Operator reads the operator that an argument names. If the user's namespace has no operator NAME, it searches all
+// namespaces for this name, which must be unique there.
 func (h *Client) Operator(ctx context.Context, name string) (*v1alpha1.ManagedOperator, error) {
 	o := &v1alpha1.ManagedOperator{}
 	key := h.Key(name)
 	err := h.Get(ctx, key, o)
 	if apierrors.IsNotFound(err) {
-		if key.Name == name {
-			return h.operatorElsewhere(ctx, name)
+		if key.Name == name { // the argument has no namespace
+			return h.searchAllNamespaces(ctx, name)
 		}
-		return nil, h.noOperator(ctx, key)
+		return nil, h.newNoOperatorError(ctx, key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get operator: %w", err)
@@ -84,15 +82,17 @@ func (h *Client) Operator(ctx context.Context, name string) (*v1alpha1.ManagedOp
 	return o, nil
 }
 
-// OperatorIn reads a ManagedOperator of a namespace, and looks for it nowhere else.
+// OperatorIn reads a ManagedOperator, and does not search other namespaces.
 func (h *Client) OperatorIn(ctx context.Context, key client.ObjectKey) (*v1alpha1.ManagedOperator, error) {
 	o := &v1alpha1.ManagedOperator{}
-	return o, h.read(ctx, "operator", key, o, &v1alpha1.ManagedOperatorList{}, adviceOperators)
+	return o, h.readObject(ctx, "operator", key, o, &v1alpha1.ManagedOperatorList{}, adviceOperators)
 }
 
-func (h *Client) operatorElsewhere(ctx context.Context, name string) (*v1alpha1.ManagedOperator, error) {
+// searchAllNamespaces returns the only operator with this name in all namespaces. It returns an
+// error if there are none or several.
+func (h *Client) searchAllNamespaces(ctx context.Context, name string) (*v1alpha1.ManagedOperator, error) {
 	list := &v1alpha1.ManagedOperatorList{}
-	_ = h.List(ctx, list) // not everybody may list all namespaces
+	_ = h.List(ctx, list) // the user may lack the permission to list all namespaces
 	var found []v1alpha1.ManagedOperator
 	var keys []string
 	for _, o := range list.Items {
@@ -102,7 +102,7 @@ func (h *Client) operatorElsewhere(ctx context.Context, name string) (*v1alpha1.
 	}
 	switch len(found) {
 	case 0:
-		return nil, h.noOperator(ctx, h.Key(name))
+		return nil, h.newNoOperatorError(ctx, h.Key(name))
 	case 1:
 		return &found[0], nil
 	}
@@ -111,26 +111,28 @@ func (h *Client) operatorElsewhere(ctx context.Context, name string) (*v1alpha1.
 		"name one of "+strings.Join(keys, ", "))
 }
 
-// errAmbiguous says that a name is not enough to name an operator.
+// errAmbiguous means that operators of several namespaces have the same name.
 var errAmbiguous = errors.New("ambiguous name")
 
-func (h *Client) noOperator(ctx context.Context, key client.ObjectKey) error {
-	return h.notFound(ctx, "operator", key, &v1alpha1.ManagedOperatorList{}, adviceOperators)
+func (h *Client) newNoOperatorError(ctx context.Context, key client.ObjectKey) error {
+	return h.newNotFoundError(ctx, "operator", key, &v1alpha1.ManagedOperatorList{}, adviceOperators)
 }
 
 const adviceOperators = "create a ManagedOperator"
 
-// Offer returns a hint that lists the names that exist.
-func Offer(names []string, none string) string {
+// FormatAvailable returns a hint that lists the first available names, or the fallback if there are no names. It
+// sorts names.
+func FormatAvailable(names []string, fallback string) string {
 	if len(names) == 0 {
-		return none
+		return fallback
 	}
 	slices.Sort(names)
 	return "available: " + phrase.First(names, 6)
 }
 
-// Freezes returns the FleetFreezes that are in force, the oldest first. A hub of an earlier version has none.
-func (h *Client) Freezes(ctx context.Context) ([]v1alpha1.FleetFreeze, error) {
+// ListFreezes returns the FleetFreezes that are in force, the oldest first. The hub may be of an older version without
+// the kind FleetFreeze; then there are none.
+func (h *Client) ListFreezes(ctx context.Context) ([]v1alpha1.FleetFreeze, error) {
 	list := &v1alpha1.FleetFreezeList{}
 	if err := h.List(ctx, list); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("list FleetFreezes: %w", err)
@@ -142,7 +144,7 @@ func (h *Client) Freezes(ctx context.Context) ([]v1alpha1.FleetFreeze, error) {
 	return out, nil
 }
 
-// LastSeen is when a hub last renewed the Lease that its replicas agree through; zero if there is none.
+// LastSeen returns when a replica of the hub last renewed the leader election Lease; zero if there is no Lease.
 func (h *Client) LastSeen(ctx context.Context) (time.Time, error) {
 	list := &coordinationv1.LeaseList{}
 	if err := h.List(ctx, list, client.MatchingFields{"metadata.name": v1alpha1.HubLeaseName}); err != nil {
@@ -150,8 +152,8 @@ func (h *Client) LastSeen(ctx context.Context) (time.Time, error) {
 	}
 	var newest time.Time
 	for i := range list.Items {
-		if at := list.Items[i].Spec.RenewTime; at != nil && at.After(newest) {
-			newest = at.Time
+		if renewTime := list.Items[i].Spec.RenewTime; renewTime != nil && renewTime.After(newest) {
+			newest = renewTime.Time
 		}
 	}
 	return newest, nil
@@ -160,23 +162,23 @@ func (h *Client) LastSeen(ctx context.Context) (time.Time, error) {
 // Catalog reads an OperatorCatalog.
 func (h *Client) Catalog(ctx context.Context, name string) (*v1alpha1.OperatorCatalog, error) {
 	c := &v1alpha1.OperatorCatalog{}
-	return c, h.read(ctx, "catalog", h.Key(name), c, &v1alpha1.OperatorCatalogList{}, "create an OperatorCatalog")
+	return c, h.readObject(ctx, "catalog", h.Key(name), c, &v1alpha1.OperatorCatalogList{}, "create an OperatorCatalog")
 }
 
 // Cluster reads a FleetCluster.
 func (h *Client) Cluster(ctx context.Context, name string) (*v1alpha1.FleetCluster, error) {
 	c := &v1alpha1.FleetCluster{}
-	return c, h.read(ctx, "cluster", client.ObjectKey{Name: name}, c, &v1alpha1.FleetClusterList{},
+	return c, h.readObject(ctx, "cluster", client.ObjectKey{Name: name}, c, &v1alpha1.FleetClusterList{},
 		"the fleet has no clusters; add one with `"+h.Self+" fleet join`")
 }
 
-// read reads an object. Where it does not exist, the error's hint names those of
-// the list that do, or gives advice if there are none.
-func (h *Client) read(ctx context.Context, noun string, key client.ObjectKey, object client.Object,
+// readObject reads an object. If the object does not exist, the hint of the error has the names of the existing
+// objects, or the advice if there are none.
+func (h *Client) readObject(ctx context.Context, noun string, key client.ObjectKey, object client.Object,
 	list client.ObjectList, advice string) error {
 	err := h.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
-		return h.notFound(ctx, noun, key, list, advice)
+		return h.newNotFoundError(ctx, noun, key, list, advice)
 	}
 	if err != nil {
 		return fmt.Errorf("get %s: %w", noun, err)
@@ -184,18 +186,19 @@ func (h *Client) read(ctx context.Context, noun string, key client.ObjectKey, ob
 	return nil
 }
 
-func (h *Client) notFound(ctx context.Context, noun string, key client.ObjectKey, list client.ObjectList,
+// newNotFoundError returns the error for an object that does not exist, with the existing objects as the hint.
+func (h *Client) newNotFoundError(ctx context.Context, noun string, key client.ObjectKey, list client.ObjectList,
 	advice string) error {
 	where := "the fleet"
 	if key.Namespace != "" {
 		where = fmt.Sprintf("namespace %q", key.Namespace)
 	}
-	return exit.Hintf(h.offerOf(ctx, list, advice), "there is no %s %q in %s", noun, key.Name, where)
+	return exit.Hintf(h.listAvailable(ctx, list, advice), "there is no %s %q in %s", noun, key.Name, where)
 }
 
-// offerOf says which objects exist instead; it is only a hint, so an error of its
-// own is left out.
-func (h *Client) offerOf(ctx context.Context, list client.ObjectList, advice string) string {
+// listAvailable returns a hint with the names of the existing objects, or the advice if there are none. It ignores
+// errors, because the result is only a hint.
+func (h *Client) listAvailable(ctx context.Context, list client.ObjectList, advice string) string {
 	_ = h.List(ctx, list)
 	var names []string
 	_ = meta.EachListItem(list, func(item runtime.Object) error {
@@ -207,11 +210,10 @@ func (h *Client) offerOf(ctx context.Context, list client.ObjectList, advice str
 		}
 		return nil
 	})
-	return Offer(names, advice)
+	return FormatAvailable(names, advice)
 }
 
-// Rollout finds a rollout by its own name, or the newest one of the operator
-// with that name.
+// Rollout reads the rollout with this name, or the newest rollout of the operator with this name.
 func (h *Client) Rollout(ctx context.Context, name string) (*v1alpha1.OperatorRollout, error) {
 	r := &v1alpha1.OperatorRollout{}
 	err := h.Get(ctx, h.Key(name), r)
@@ -226,7 +228,8 @@ func (h *Client) Rollout(ctx context.Context, name string) (*v1alpha1.OperatorRo
 	if err == nil {
 		key = client.ObjectKeyFromObject(o)
 	}
-	list, listErr := h.RolloutsOf(ctx, key)
+	// The rollouts of a deleted operator can remain, so they are also listed if the operator does not exist.
+	list, listErr := h.ListRollouts(ctx, key)
 	switch {
 	case errors.Is(err, errAmbiguous):
 		return nil, err
@@ -235,15 +238,15 @@ func (h *Client) Rollout(ctx context.Context, name string) (*v1alpha1.OperatorRo
 	case len(list) > 0:
 		return &list[0], nil
 	case err != nil:
-		return nil, exit.Hintf(h.offerOf(ctx, &v1alpha1.ManagedOperatorList{}, adviceOperators),
+		return nil, exit.Hintf(h.listAvailable(ctx, &v1alpha1.ManagedOperatorList{}, adviceOperators),
 			"there is no rollout and no operator %q in namespace %q", key.Name, key.Namespace)
 	}
 	return nil, exit.Hintf("to see the reason, run `"+h.Self+" operator get "+o.Name+"`",
 		"operator %q has no rollout yet", name)
 }
 
-// RolloutsOf returns an operator's rollouts, the newest first.
-func (h *Client) RolloutsOf(ctx context.Context, operator client.ObjectKey) ([]v1alpha1.OperatorRollout, error) {
+// ListRollouts returns an operator's rollouts, the newest first.
+func (h *Client) ListRollouts(ctx context.Context, operator client.ObjectKey) ([]v1alpha1.OperatorRollout, error) {
 	list := &v1alpha1.OperatorRolloutList{}
 	if err := h.List(ctx, list, client.InNamespace(operator.Namespace)); err != nil {
 		return nil, fmt.Errorf("list rollouts: %w", err)
@@ -257,8 +260,8 @@ func (h *Client) RolloutsOf(ctx context.Context, operator client.ObjectKey) ([]v
 	return items, nil
 }
 
-// Members returns the installs that carry a rollout's label.
-func Members(ctx context.Context, r client.Reader, rollout *v1alpha1.OperatorRollout) ([]v1alpha1.OperatorInstall,
+// ListMembers returns the installs that have the label of a rollout.
+func ListMembers(ctx context.Context, r client.Reader, rollout *v1alpha1.OperatorRollout) ([]v1alpha1.OperatorInstall,
 	error) {
 	list := &v1alpha1.OperatorInstallList{}
 	if err := r.List(ctx, list, client.MatchingLabels{
@@ -269,8 +272,8 @@ func Members(ctx context.Context, r client.Reader, rollout *v1alpha1.OperatorRol
 	return list.Items, nil
 }
 
-// InstallsOf returns an operator's installs on all clusters.
-func InstallsOf(ctx context.Context, r client.Reader, operator client.ObjectKey) ([]v1alpha1.OperatorInstall, error) {
+// ListInstalls returns an operator's installs on all clusters.
+func ListInstalls(ctx context.Context, r client.Reader, operator client.ObjectKey) ([]v1alpha1.OperatorInstall, error) {
 	list := &v1alpha1.OperatorInstallList{}
 	if err := r.List(ctx, list, client.MatchingLabels(v1alpha1.OperatorReference(operator).Labels())); err != nil {
 		return nil, fmt.Errorf("list installs: %w", err)
@@ -278,8 +281,8 @@ func InstallsOf(ctx context.Context, r client.Reader, operator client.ObjectKey)
 	return list.Items, nil
 }
 
-// Clusters reads all FleetClusters.
-func Clusters(ctx context.Context, r client.Reader) ([]v1alpha1.FleetCluster, error) {
+// ListClusters reads all FleetClusters.
+func ListClusters(ctx context.Context, r client.Reader) ([]v1alpha1.FleetCluster, error) {
 	list := &v1alpha1.FleetClusterList{}
 	if err := r.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)

@@ -12,14 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FieldOwner owns the fields that the command line writes.
+// FieldOwner is the owner of the fields that the command line writes.
 const FieldOwner = client.FieldOwner("bellwether-cli")
 
 const pollInterval = 300 * time.Millisecond
 
-// Poll asks again until done, until an error that asking again will not mend,
-// or until the timeout, whose error wraps context.DeadlineExceeded and the last
-// one that done returned.
+// Poll calls done until it returns true, until it returns an error that a retry cannot correct, or until the timeout.
+// The error of the timeout wraps context.DeadlineExceeded and the last error of done.
 func Poll(ctx context.Context, timeout time.Duration, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

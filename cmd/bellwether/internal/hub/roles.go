@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// DeniedError is an answer of the hub that the user may not do something, with what that was: the answer itself has it
-// only as a text.
+// DeniedError is an error of the hub about a missing permission, with the verb, the resource and the namespace. The
+// error of the API server contains them only as text.
 type DeniedError struct {
 	Verb, Resource, Namespace string
 
@@ -30,22 +30,22 @@ func (e *DeniedError) Error() string { return e.err.Error() }
 
 func (e *DeniedError) Unwrap() error { return e.err }
 
-// Denied adds to an answer that it is about a verb on OperatorRollouts which is none of the API server's own, such as
-// approve. Other errors stay as they are.
-func Denied(err error, verb, namespace string) error {
+// WrapDenied returns a DeniedError with the verb and the namespace if the hub refused a request because of a missing
+// permission. It is for special verbs on OperatorRollouts, such as approve. Other errors are returned unchanged.
+func WrapDenied(err error, verb, namespace string) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
 	return &DeniedError{Verb: verb, Resource: "operatorrollouts", Namespace: namespace, err: err}
 }
 
-// role is a ClusterRole of the hub's chart, with permissions that people get from it and from no smaller one.
+// role is a ClusterRole of the hub's chart, with permissions for which it is the smallest role.
 type role struct {
 	name             string
 	verbs, resources []string
 }
 
-// roles are in the order in which they are looked through.
+// roles are the roles in the order in which findRole searches them.
 var roles = []role{
 	{"bellwether-view", []string{"get", "list", "watch"}, []string{"alertsilences", "changewindows", "endpointprobes",
 		"fleetaccesses", "fleetclusters", "fleetfreezes", "managedoperators", "operatorbackups", "operatorcatalogs",
@@ -63,8 +63,8 @@ var roles = []role{
 	{"bellwether-override", []string{"override"}, []string{"operatorrollouts"}},
 }
 
-// roleFor returns the ClusterRole that has a permission; empty if none of the chart's has it.
-func roleFor(verb, resource string) string {
+// findRole returns the ClusterRole that grants a permission; empty if no role of the chart grants it.
+func findRole(verb, resource string) string {
 	for _, r := range roles {
 		if slices.Contains(r.verbs, verb) && slices.Contains(r.resources, resource) {
 			return r.name
@@ -73,14 +73,14 @@ func roleFor(verb, resource string) string {
 	return ""
 }
 
-// AdviceOnDenial says what to do about an answer that the user may not do something: it names the one role that is
-// missing.
-func AdviceOnDenial(err error) string {
-	denied, known := errors.AsType[*DeniedError](err)
-	if !known {
+// FormatDenialHint returns what the user can do about a missing permission. It names the
+// role that grants the permission.
+func FormatDenialHint(err error) string {
+	denied, ok := errors.AsType[*DeniedError](err)
+	if !ok {
 		return "ask an administrator for the permission that the message names"
 	}
-	name := roleFor(denied.Verb, denied.Resource)
+	name := findRole(denied.Verb, denied.Resource)
 	if name == "" {
 		return fmt.Sprintf("ask an administrator of the hub for the permission to %s %s", denied.Verb, denied.Resource)
 	}
@@ -91,54 +91,57 @@ func AdviceOnDenial(err error) string {
 	return text
 }
 
-// telling is a client whose errors say what was not permitted.
-func telling(c client.WithWatch) client.WithWatch {
-	denied := func(err error, verb string, about runtime.Object, sub, namespace string) error {
+// wrapDenials returns a client whose errors about missing permissions are DeniedErrors.
+func wrapDenials(c client.WithWatch) client.WithWatch {
+	wrapDenied := func(err error, verb string, object runtime.Object, sub, namespace string) error {
 		if !apierrors.IsForbidden(err) {
 			return err
 		}
-		return &DeniedError{Verb: verb, Resource: resourceOf(c, about) + sub, Namespace: namespace, err: err}
+		return &DeniedError{Verb: verb, Resource: guessResource(c, object) + sub, Namespace: namespace, err: err}
 	}
-	inNamespace := func(options []client.ListOption) string {
+	readNamespace := func(options []client.ListOption) string {
 		list := client.ListOptions{}
 		list.ApplyOptions(options)
 		return list.Namespace
 	}
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
-			with ...client.GetOption) error {
-			return denied(c.Get(ctx, key, o, with...), "get", o, "", key.Namespace)
+			options ...client.GetOption) error {
+			return wrapDenied(c.Get(ctx, key, o, options...), "get", o, "", key.Namespace)
 		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, with ...client.ListOption) error {
-			return denied(c.List(ctx, list, with...), "list", list, "", inNamespace(with))
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+			options ...client.ListOption) error {
+			return wrapDenied(c.List(ctx, list, options...), "list", list, "", readNamespace(options))
 		},
 		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
-			with ...client.ListOption) (watch.Interface, error) {
-			w, err := c.Watch(ctx, list, with...)
-			return w, denied(err, "watch", list, "", inNamespace(with))
+			options ...client.ListOption) (watch.Interface, error) {
+			w, err := c.Watch(ctx, list, options...)
+			return w, wrapDenied(err, "watch", list, "", readNamespace(options))
 		},
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, with ...client.CreateOption) error {
-			return denied(c.Create(ctx, o, with...), "create", o, "", o.GetNamespace())
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			return wrapDenied(c.Create(ctx, o, options...), "create", o, "", o.GetNamespace())
 		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, with ...client.DeleteOption) error {
-			return denied(c.Delete(ctx, o, with...), "delete", o, "", o.GetNamespace())
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			return wrapDenied(c.Delete(ctx, o, options...), "delete", o, "", o.GetNamespace())
 		},
-		Update: func(ctx context.Context, c client.WithWatch, o client.Object, with ...client.UpdateOption) error {
-			return denied(c.Update(ctx, o, with...), "update", o, "", o.GetNamespace())
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			return wrapDenied(c.Update(ctx, o, options...), "update", o, "", o.GetNamespace())
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
-			with ...client.PatchOption) error {
-			return denied(c.Patch(ctx, o, patch, with...), "patch", o, "", o.GetNamespace())
+			options ...client.PatchOption) error {
+			return wrapDenied(c.Patch(ctx, o, patch, options...), "patch", o, "", o.GetNamespace())
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, of client.Object,
-			with ...client.SubResourceCreateOption) error {
-			return denied(c.SubResource(sub).Create(ctx, o, of, with...), "create", o, "/"+sub, o.GetNamespace())
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, subResource client.Object,
+			options ...client.SubResourceCreateOption) error {
+			return wrapDenied(c.SubResource(sub).Create(ctx, o, subResource, options...), "create", o, "/"+sub,
+				o.GetNamespace())
 		},
 	})
 }
 
-// resourceOf is how the API server's roles call the kind of an object or list.
-func resourceOf(c client.Client, o runtime.Object) string {
+// guessResource returns the name of the resource of an object or a list, as roles have
+// it; empty if the kind is unknown.
+func guessResource(c client.Client, o runtime.Object) string {
 	kind, err := c.GroupVersionKindFor(o)
 	if err != nil {
 		return ""
@@ -148,7 +151,8 @@ func resourceOf(c client.Client, o runtime.Object) string {
 	return resource.Resource
 }
 
-// New returns a client of the hub for a user who works in a namespace.
+// New returns a client for the hub. namespace is the user's namespace, and self the command with
+// which the user calls this program.
 func New(c client.WithWatch, namespace, self string) *Client {
-	return &Client{WithWatch: telling(c), Namespace: namespace, Self: self}
+	return &Client{WithWatch: wrapDenials(c), Namespace: namespace, Self: self}
 }

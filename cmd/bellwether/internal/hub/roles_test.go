@@ -47,12 +47,16 @@ func TestHintsNameTheRole(t *testing.T) {
 		err  error
 		want string
 	}{
-		"get":           {c.Get(ctx, client.ObjectKey{Namespace: "team", Name: "x"}, rollout), "bellwether-view in namespace \"team\""},
-		"list":          {c.List(ctx, &v1alpha1.FleetClusterList{}), "bellwether-view"},
-		"list here":     {c.List(ctx, &v1alpha1.ManagedOperatorList{}, client.InNamespace("team")), "bellwether-view in namespace \"team\""},
-		"pause":         {c.Patch(ctx, rollout, patch), "bellwether-operate in namespace \"team\""},
-		"approve":       {Denied(c.Patch(ctx, rollout, patch), "approve", "team"), "bellwether-approve in namespace \"team\""},
-		"override":      {Denied(c.Patch(ctx, rollout, patch), "override", "team"), "bellwether-override in namespace \"team\""},
+		"get": {c.Get(ctx, client.ObjectKey{Namespace: "team", Name: "x"}, rollout),
+			"bellwether-view in namespace \"team\""},
+		"list": {c.List(ctx, &v1alpha1.FleetClusterList{}), "bellwether-view"},
+		"list here": {c.List(ctx, &v1alpha1.ManagedOperatorList{}, client.InNamespace("team")),
+			"bellwether-view in namespace \"team\""},
+		"pause": {c.Patch(ctx, rollout, patch), "bellwether-operate in namespace \"team\""},
+		"approve": {WrapDenied(c.Patch(ctx, rollout, patch), "approve", "team"),
+			"bellwether-approve in namespace \"team\""},
+		"override": {WrapDenied(c.Patch(ctx, rollout, patch), "override", "team"),
+			"bellwether-override in namespace \"team\""},
 		"silence":       {c.Create(ctx, &v1alpha1.AlertSilence{ObjectMeta: in}), "bellwether-operate in namespace \"team\""},
 		"freeze":        {c.Create(ctx, &v1alpha1.FleetFreeze{}), "bellwether-freeze"},
 		"a window":      {c.Create(ctx, &v1alpha1.ChangeWindow{}), "bellwether-policy"},
@@ -61,7 +65,7 @@ func TestHintsNameTheRole(t *testing.T) {
 		"of kubernetes": {c.Create(ctx, &corev1.Secret{ObjectMeta: in}), "permission to create secrets"},
 		"by others":     {fmt.Errorf("list: %w", refusal), "the permission that the message names"},
 	} {
-		if got := AdviceOnDenial(fmt.Errorf("do it: %w", test.err)); !strings.HasSuffix(got, test.want) ||
+		if got := FormatDenialHint(fmt.Errorf("do it: %w", test.err)); !strings.HasSuffix(got, test.want) ||
 			strings.Count(got, "bellwether-") > 1 {
 			t.Errorf("%s: %q, want … %q", name, got, test.want)
 		}
@@ -69,12 +73,12 @@ func TestHintsNameTheRole(t *testing.T) {
 			t.Errorf("%s: %v is not forbidden any more", name, test.err)
 		}
 	}
-	if apierrors.IsForbidden(Denied(context.Canceled, "approve", "")) {
+	if apierrors.IsForbidden(WrapDenied(context.Canceled, "approve", "")) {
 		t.Error("an interrupt became a refusal")
 	}
 }
 
-// TestRolesAreTheChartsRoles compares what is said about roles with the chart.
+// TestRolesAreTheChartsRoles compares the roles in this package with the chart.
 func TestRolesAreTheChartsRoles(t *testing.T) {
 	text, err := os.ReadFile("../../../../charts/testdata/hub.yaml")
 	if err != nil {

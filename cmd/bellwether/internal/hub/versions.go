@@ -9,8 +9,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// InstalledVersion returns the version that an install reports; empty if there is
-// none.
+// InstalledVersion returns the version that an install reports, or the bundle's name if it reports no version; empty if
+// nothing is installed.
 func InstalledVersion(in *v1alpha1.OperatorInstall) string {
 	if in.Status.Installed == nil {
 		return ""

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install holds the commands that install parts of Bellwether.
+// Package install has the commands that install parts of Bellwether.
 package install
 
 import (
@@ -30,13 +30,13 @@ of the release, unless you set crds.enabled=false.`
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command install with its subcommands.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("install", "Install Bellwether", nil, a.installHubCommand())
+	return command.NewParent("install", "Install Bellwether", nil, a.newHubCommand())
 }
 
-func (a *app) installHubCommand() *cobra.Command {
+func (a *app) newHubCommand() *cobra.Command {
 	var v helm.ValueFlags
 	var namespace string
 	var wait bool
@@ -56,10 +56,12 @@ func (a *app) installHubCommand() *cobra.Command {
 	v.Add(c)
 	helm.AddSystemNamespace(c, &namespace)
 	c.Flags().BoolVar(&wait, "wait", true, "Wait until the hub is running.")
-	command.Timeout(c, &timeout, 5*time.Minute, "The timeout of the wait.")
+	command.AddTimeout(c, &timeout, 5*time.Minute, "The timeout of the wait.")
 	return c
 }
 
+// installHub installs or upgrades the hub, and waits until its CRDs are served and, if
+// wait is set, until the hub runs.
 func (a *app) installHub(ctx context.Context, namespace string, given map[string]any, wait bool,
 	timeout time.Duration) error {
 	ch, err := charts.Load()
@@ -76,11 +78,11 @@ func (a *app) installHub(ctx context.Context, namespace string, given map[string
 		return err
 	}
 	values := chartutil.MergeTables(given, map[string]any{"hub": map[string]any{"enabled": true}})
-	done, limit := "hub %s runs in namespace %s", timeout
+	message, applyTimeout := "hub %s runs in namespace %s", timeout
 	if !wait {
-		done, limit = "hub %s is installed in namespace %s", 0
+		message, applyTimeout = "hub %s is installed in namespace %s", 0
 	}
-	if err := r.Apply(ctx, ch, values, limit); err != nil {
+	if err := r.Apply(ctx, ch, values, applyTimeout); err != nil {
 		return exit.Hint(err, fmt.Sprintf("check the hub with kubectl -n %s get pods, then run this again",
 			r.Namespace))
 	}
@@ -90,12 +92,13 @@ func (a *app) installHub(ctx context.Context, namespace string, given map[string
 	if len(crds) > 0 {
 		a.Step("installed CRDs %s", ch.AppVersion())
 	}
-	a.Step(done, ch.AppVersion(), r.Namespace)
+	a.Step(message, ch.AppVersion(), r.Namespace)
 	a.Say("Add a cluster with `%s fleet join NAME --cluster-kubeconfig FILE`.\n", a.Self)
 	return nil
 }
 
-// takeCRDs returns the names of the CRDs that the release installs, and makes those that exist part of it.
+// takeCRDs makes the existing CRDs part of the release, and returns the names of all CRDs that the release
+// installs; nil if it installs none.
 func takeCRDs(ctx context.Context, c client.Client, r helm.Release, given map[string]any) ([]string, error) {
 	included, err := r.InstallsCRDs(given)
 	if err != nil || !included {

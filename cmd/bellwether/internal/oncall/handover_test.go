@@ -29,8 +29,7 @@ import (
 	"github.com/bellwether-dev/bellwether/explain/handover"
 )
 
-// server answers requests by the beginning of their query, or by their path, and
-// keeps what was asked.
+// server responds to requests by the beginning of their query, or by their path, and records the requests.
 type server struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -65,14 +64,14 @@ func serve(t *testing.T, answers map[string]string) *server {
 	return s
 }
 
-// was tells whether something with this text was asked.
+// was reports whether a request had this text.
 func (s *server) was(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Contains(strings.Join(s.asked, "\n"), text)
 }
 
-// everyMinute are points of a series from some time ago until now.
+// everyMinute returns the points of a series from some time ago until now.
 func everyMinute(labels string, since time.Duration) string {
 	var points []string
 	for at := fixture.Noon.Add(-since); !at.After(fixture.Noon); at = at.Add(time.Minute) {
@@ -120,7 +119,7 @@ func alertmanager(t *testing.T) *server {
 }
 
 func newHub() *clitest.Hub {
-	rollout := clitest.Gated()
+	rollout := clitest.GatedRollout()
 	rollout.Status.StartedAt = fixture.AgoPtr(time.Hour)
 	elsewhere := clitest.Operator("backup", "1.0.0")
 	elsewhere.Namespace = "other"
@@ -131,15 +130,15 @@ func newHub() *clitest.Hub {
 func TestHandover(t *testing.T) {
 	p, am := prometheus(t), alertmanager(t)
 	h := newHub()
-	got := h.Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL)
-	fixture.Golden(t, "handover", got.Out)
+	got := h.MustRun(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL)
+	fixture.AssertGolden(t, "handover", got.Out)
 	fixture.AssertWidth(t, "the report", got.Out)
-	whole := h.Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-o", "markdown").Out
+	whole := h.MustRun(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-o", "markdown").Out
 	if strings.ReplaceAll(got.Out, "\n  ", " ") != whole || got.Err != "" {
 		t.Errorf("the default is not the same Markdown, or there are warnings: %s\n%s", got.Err, whole)
 	}
 	var report handover.Report
-	text := h.Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-o", "json").Out
+	text := h.MustRun(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-o", "json").Out
 	if err := json.Unmarshal([]byte(text), &report); err != nil || report.Kind != handover.Kind ||
 		*report.Open.Incidents.Total != 1 || report.Open.Incidents.Items[0].Silences[0].ID != "s1" {
 		t.Errorf("as data (%v):\n%s", err, text)
@@ -148,7 +147,7 @@ func TestHandover(t *testing.T) {
 
 func TestHandoverOfANamespace(t *testing.T) {
 	p, am := prometheus(t), alertmanager(t)
-	got := newHub().Must(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-n", "default")
+	got := newHub().MustRun(t, "oncall", "handover", "--prometheus", p.URL, "--alertmanager", am.URL, "-n", "default")
 	if !strings.Contains(got.Out, "Only operators of namespace default") || strings.Contains(got.Out, "it lost data") {
 		t.Errorf("the report is\n%s", got.Out)
 	}
@@ -206,7 +205,7 @@ func TestHandoverWithoutSources(t *testing.T) {
 	}
 }
 
-// TestHandoverOfAHubInPart wants one kind that cannot be listed to leave the others.
+// TestHandoverOfAHubInPart: if one kind cannot be listed, the report has the other kinds.
 func TestHandoverOfAHubInPart(t *testing.T) {
 	h := newHub()
 	refuse := func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

@@ -23,10 +23,9 @@ import (
 	"github.com/bellwether-dev/bellwether/explain/handover"
 )
 
-// observe reads everything that the report is made of, from all servers at the same
-// time. What cannot be read is noted in the input. It returns the names of the servers
-// that were to be read and failed.
-func (a *app) observe(ctx context.Context, o *handoverOptions, in *handover.Input) (failed []string) {
+// readInput reads the data for the report from all servers at the same time. The reasons for missing data are
+// recorded in the input. It returns the names of the servers that failed.
+func (a *app) readInput(ctx context.Context, o *handoverOptions, in *handover.Input) (failed []string) {
 	var wg sync.WaitGroup
 	results := make([]string, 3)
 	for i, read := range []func(context.Context, *handoverOptions, *handover.Input) string{a.readHub, a.readPrometheus,
@@ -35,7 +34,7 @@ func (a *app) observe(ctx context.Context, o *handoverOptions, in *handover.Inpu
 			ctx, cancel := context.WithTimeoutCause(ctx, command.QueryTimeout,
 				fmt.Errorf("no answer within %s", command.QueryTimeout))
 			defer cancel()
-			results[i] = read(ctx, o, in) // each fills in fields of its own
+			results[i] = read(ctx, o, in) // each function sets different fields of in
 		})
 	}
 	wg.Wait()
@@ -47,42 +46,42 @@ func (a *app) observe(ctx context.Context, o *handoverOptions, in *handover.Inpu
 	return failed
 }
 
-// note notes in what could not be read why; it returns whether there is an error.
-func (a *app) note(err error, unknown ...*string) bool {
+// recordError sets each of unknown to the message of err. It reports whether err is not nil.
+func (a *app) recordError(err error, unknown ...*string) bool {
 	if err == nil {
 		return false
 	}
 	for _, u := range unknown {
-		*u = a.Sentence(err)
+		*u = a.FormatSentence(err)
 	}
 	return true
 }
 
-const nameOfHub = "the hub"
+const hubName = "the hub"
 
-// readHub reads the hub's objects. It returns the hub's name if some cannot be read.
+// readHub reads the objects of the hub. It returns the name of the hub if some objects cannot be read.
 func (a *app) readHub(ctx context.Context, _ *handoverOptions, in *handover.Input) string {
 	h, err := a.Hub()
-	if a.note(err, &in.Operators.Unknown, &in.Rollouts.Unknown, &in.Clusters.Unknown, &in.Windows.Unknown,
+	if a.recordError(err, &in.Operators.Unknown, &in.Rollouts.Unknown, &in.Clusters.Unknown, &in.Windows.Unknown,
 		&in.Policies.Unknown) {
-		return nameOfHub
+		return hubName
 	}
 	var operators v1alpha1.ManagedOperatorList
 	var rollouts v1alpha1.OperatorRolloutList
 	var clusters v1alpha1.FleetClusterList
 	var windows v1alpha1.ChangeWindowList
 	var policies v1alpha1.RolloutPolicyList
-	failed := ""
-	list := func(what string, list client.ObjectList, unknown *string, options ...client.ListOption) {
+	failedServer := ""
+	list := func(kind string, list client.ObjectList, unknown *string, options ...client.ListOption) {
 		if err := h.List(ctx, list, options...); err != nil {
-			if cause := context.Cause(ctx); cause != nil {
+			if cause := context.Cause(ctx); cause != nil { // names the timeout
 				err = cause
 			}
-			a.note(fmt.Errorf("list %s: %w", what, err), unknown)
-			failed = nameOfHub
+			a.recordError(fmt.Errorf("list %s: %w", kind, err), unknown)
+			failedServer = hubName
 		}
 	}
-	scope := client.InNamespace(in.Namespace) // empty: all
+	scope := client.InNamespace(in.Namespace) // an empty namespace means all namespaces
 	list("ManagedOperators", &operators, &in.Operators.Unknown, scope)
 	list("OperatorRollouts", &rollouts, &in.Rollouts.Unknown, scope)
 	list("FleetClusters", &clusters, &in.Clusters.Unknown)
@@ -96,79 +95,80 @@ func (a *app) readHub(ctx context.Context, _ *handoverOptions, in *handover.Inpu
 		if r.Status.Phase.Ended() {
 			continue
 		}
-		members, err := hub.Members(ctx, h, r)
+		members, err := hub.ListMembers(ctx, h, r)
 		if err != nil {
-			failed = nameOfHub
+			failedServer = hubName
 			continue
 		}
 		in.Members[r.UID] = members
 	}
-	return failed
+	return failedServer
 }
 
-// readPrometheus reads alerts and error budgets. It returns the server's name if that
-// fails.
+// readPrometheus reads alerts and error budgets. It returns the name of the server if some of them cannot be read.
 func (a *app) readPrometheus(ctx context.Context, o *handoverOptions, in *handover.Input) string {
 	p, err := a.Prometheus(&o.prometheus)
-	if a.note(err, &in.Incidents.Unknown, &in.Low.Unknown, &in.Lost.Unknown) {
+	if a.recordError(err, &in.Incidents.Unknown, &in.Low.Unknown, &in.Lost.Unknown) {
 		if a.HasPrometheus(&o.prometheus) {
 			return "Prometheus"
 		}
-		return ""
+		return "" // a server without an address is no failure
 	}
-	failed := a.note(a.readIncidents(ctx, p, in), &in.Incidents.Unknown)
-	in.Low.Items, err = budgets.Low(ctx, p, in.Namespace, in.Now, budgets.ReportBelow)
-	failed = a.note(command.BudgetError(ctx, err, p.Address), &in.Low.Unknown) || failed
-	in.Lost.Items, err = budgets.Lost(ctx, p, in.Namespace, in.To, in.To.Sub(in.From), handover.LostBudget)
-	failed = a.note(command.BudgetError(ctx, err, p.Address), &in.Lost.Unknown) || failed
+	failed := a.recordError(a.readIncidents(ctx, p, in), &in.Incidents.Unknown)
+	in.Low.Items, err = budgets.ReadLow(ctx, p, in.Namespace, in.Now, budgets.ReportBelow)
+	failed = a.recordError(command.AddBudgetHint(ctx, err, p.Address), &in.Low.Unknown) || failed
+	in.Lost.Items, err = budgets.ReadLost(ctx, p, in.Namespace, in.To, in.To.Sub(in.From), handover.LostBudget)
+	failed = a.recordError(command.AddBudgetHint(ctx, err, p.Address), &in.Lost.Unknown) || failed
 	if failed {
-		return sourceOf("Prometheus", p.Address)
+		return formatSource("Prometheus", p.Address)
 	}
 	return ""
 }
 
+// readIncidents reads the incidents of the shift from the alerts in Prometheus.
 func (a *app) readIncidents(ctx context.Context, p *prometheus.Client, in *handover.Input) error {
 	report, err := incidents.Read(ctx, p, incidents.Query{From: in.From, To: in.To, Now: in.Now,
-		Namespace: in.Namespace, Notified: a.Notified(ctx)})
+		Namespace: in.Namespace, Notified: a.NewNotifiedFunc(ctx)})
 	switch {
 	case errors.Is(err, incidents.ErrNoRules):
 		return exit.Hintf("check that the rules are loaded with kubectl get operatorslos -A (column LOADED)",
 			"Prometheus at %s did not evaluate Bellwether's rules in this time", p.Address)
 	case err != nil:
-		return command.BudgetError(ctx, err, p.Address)
+		return command.AddBudgetHint(ctx, err, p.Address)
 	}
 	in.Incidents.Items, in.Gaps = report.Incidents, report.Gaps
 	return nil
 }
 
-// readAlertmanager reads silences, and the alerts that they hide. It returns the
-// server's name if that fails.
+// readAlertmanager reads silences, and the alerts that they suppress. It returns the name of the server
+// if some of them cannot be read.
 func (a *app) readAlertmanager(ctx context.Context, o *handoverOptions, in *handover.Input) string {
 	am, err := a.Alertmanager(&o.alertmanager)
-	if a.note(err, &in.Silences.Unknown, &in.Alerts.Unknown) {
+	if a.recordError(err, &in.Silences.Unknown, &in.Alerts.Unknown) {
 		if a.HasAlertmanager(&o.alertmanager) {
 			return "Alertmanager"
 		}
-		return ""
+		return "" // a server without an address is no failure
 	}
 	silences, err := am.Silences(ctx)
-	failed := a.note(err, &in.Silences.Unknown)
+	failed := a.recordError(err, &in.Silences.Unknown)
 	alerts, err := am.Alerts(ctx, `alertname=~"Bellwether.+"`)
-	failed = a.note(err, &in.Alerts.Unknown) || failed
+	failed = a.recordError(err, &in.Alerts.Unknown) || failed
 	for _, s := range silences {
-		in.Silences.Items = append(in.Silences.Items, silenceOf(s))
+		in.Silences.Items = append(in.Silences.Items, toSilence(s))
 	}
-	for _, one := range alerts {
-		in.Alerts.Items = append(in.Alerts.Items, handover.Alert{Labels: one.Labels,
-			SilencedBy: one.SilencedBy})
+	for _, alert := range alerts {
+		in.Alerts.Items = append(in.Alerts.Items, handover.Alert{Labels: alert.Labels,
+			SilencedBy: alert.SilencedBy})
 	}
 	if failed {
-		return sourceOf("Alertmanager", am.Address)
+		return formatSource("Alertmanager", am.Address)
 	}
 	return ""
 }
 
-func silenceOf(s alertmanager.Silence) handover.Silence {
+// toSilence converts a silence of Alertmanager to the type of the report.
+func toSilence(s alertmanager.Silence) handover.Silence {
 	out := handover.Silence{ID: s.ID, By: s.By, Comment: s.Comment, Starts: s.Starts, Ends: s.Ends}
 	for _, m := range s.Matchers {
 		out.Matchers = append(out.Matchers, handover.Matcher(m))

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oncall holds the commands for people on call. It reads the hub, Prometheus
-// and Alertmanager; what a report says of them is decided by package handover.
+// Package oncall has the commands for people on call. It reads the hub, Prometheus and Alertmanager. Package handover
+// makes the report from this data.
 package oncall
 
 import (
@@ -21,11 +21,11 @@ import (
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command oncall with its subcommands.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("oncall", "Report what the next person on call has to know", []string{"on-call"},
-		a.handoverCommand())
+	return command.NewParent("oncall", "Report what the next person on call has to know", []string{"on-call"},
+		a.newHandoverCommand())
 }
 
 const handoverLong = `Write the report of a shift for the next person on call, as Markdown: first what
@@ -56,16 +56,16 @@ type handoverOptions struct {
 	scope        command.Scope
 }
 
-func (o *handoverOptions) add(c *cobra.Command) {
+func (o *handoverOptions) addFlags(c *cobra.Command) {
 	o.out.Add(c, command.OutputMarkdown, command.OutputJSON, command.OutputYAML)
 	o.prometheus.Add(c)
 	o.alertmanager.Add(c)
-	o.shift.add(c)
+	o.shift.addFlags(c)
 	o.scope.Add(c)
 	c.Flags().IntVar(&o.limit, "limit", 20, "The maximum length of each list. 0 means no limit.")
 }
 
-func (a *app) handoverCommand() *cobra.Command {
+func (a *app) newHandoverCommand() *cobra.Command {
 	var o handoverOptions
 	c := &cobra.Command{
 		Use: "handover", Short: "Report what is open, and what happened in the last shift", Long: handoverLong,
@@ -81,19 +81,19 @@ func (a *app) handoverCommand() *cobra.Command {
 			if o.limit < 0 {
 				return exit.Hintf("use 0 for no limit", "invalid value %d of --limit", o.limit)
 			}
-			in, err := o.shift.span(a.Now().Truncate(time.Second))
+			in, err := o.shift.computeShift(a.Now().Truncate(time.Second))
 			if err != nil {
 				return err
 			}
-			if in.Namespace, err = o.scope.Given(a.Env); err != nil {
+			if in.Namespace, err = o.scope.ReadNamespace(a.Env); err != nil {
 				return err
 			}
 			in.Most, in.Program = o.limit, a.Self
-			failed := a.observe(c.Context(), &o, &in)
+			failed := a.readInput(c.Context(), &o, &in)
 			if err := c.Context().Err(); err != nil { // interrupted
 				return err
 			}
-			if err := a.print(&o.out, handover.New(in)); err != nil {
+			if err := a.printReport(&o.out, handover.New(in)); err != nil {
 				return err
 			}
 			if len(failed) > 0 {
@@ -103,13 +103,14 @@ func (a *app) handoverCommand() *cobra.Command {
 			return nil
 		},
 	}
-	o.add(c)
+	o.addFlags(c)
 	return c
 }
 
-func (a *app) print(out *command.Output, report handover.Report) error {
+// printReport prints a report. Without -o, the report is Markdown with lines that fit the terminal.
+func (a *app) printReport(out *command.Output, report handover.Report) error {
 	switch out.Format {
-	case command.OutputTable:
+	case command.OutputTable: // the default; this report has no table
 		a.Say("%s", report.Markdown(a.Style().Width))
 		return nil
 	case command.OutputMarkdown:
@@ -119,7 +120,7 @@ func (a *app) print(out *command.Output, report handover.Report) error {
 	return out.Value(a.Streams.Out, report)
 }
 
-// shiftFlags say which time the report is about.
+// shiftFlags are the flags that select the time of the report.
 type shiftFlags struct {
 	from, to, zone string
 	since          time.Duration
@@ -132,7 +133,7 @@ const (
 	longestShift  = 31 * 24 * time.Hour
 )
 
-func (f *shiftFlags) add(c *cobra.Command) {
+func (f *shiftFlags) addFlags(c *cobra.Command) {
 	c.Flags().DurationVar(&f.since, "since", 0, "The length of the shift, which ends now or at --to. Default: 12h.")
 	c.Flags().StringVar(&f.from, "from", "", "The `TIME` at which the shift began.")
 	c.Flags().StringVar(&f.to, "to", "", "The `TIME` at which the shift ended. Default: now.")
@@ -140,8 +141,8 @@ func (f *shiftFlags) add(c *cobra.Command) {
 		"The time zone of times without one, and of the report: a `NAME` such as Europe/Berlin, or Local.")
 }
 
-// span returns the shift: From, To, Now and Zone.
-func (f *shiftFlags) span(now time.Time) (handover.Input, error) {
+// computeShift returns an input with the start, the end and the time zone of the shift.
+func (f *shiftFlags) computeShift(now time.Time) (handover.Input, error) {
 	in := handover.Input{Now: now, To: now}
 	var err error
 	if in.Zone, err = time.LoadLocation(f.zone); err != nil {
@@ -149,7 +150,7 @@ func (f *shiftFlags) span(now time.Time) (handover.Input, error) {
 			"invalid value %q of --time-zone", f.zone)
 	}
 	if f.to != "" {
-		if in.To, err = parse("--to", f.to, now, in.Zone); err != nil {
+		if in.To, err = parseTime("--to", f.to, now, in.Zone); err != nil {
 			return in, err
 		}
 	}
@@ -157,7 +158,7 @@ func (f *shiftFlags) span(now time.Time) (handover.Input, error) {
 	case f.from != "" && f.since != 0:
 		return in, exit.Hintf("set only one of them", "--from and --since exclude each other")
 	case f.from != "":
-		if in.From, err = parse("--from", f.from, in.To, in.Zone); err != nil {
+		if in.From, err = parseTime("--from", f.from, in.To, in.Zone); err != nil {
 			return in, err
 		}
 	default:
@@ -174,8 +175,9 @@ func (f *shiftFlags) span(now time.Time) (handover.Input, error) {
 	return in, nil
 }
 
-// parse reads a time. A time of day is the last one that is not after another time.
-func parse(flag, text string, notAfter time.Time, zone *time.Location) (time.Time, error) {
+// parseTime parses the value of a flag. A time of day is the last such time that is not after notAfter; for --from it
+// must be before notAfter, because a shift has a length.
+func parseTime(flag, text string, notAfter time.Time, zone *time.Location) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
@@ -191,11 +193,12 @@ func parse(flag, text string, notAfter time.Time, zone *time.Location) (time.Tim
 	}
 	day := notAfter.In(zone)
 	at = time.Date(day.Year(), day.Month(), day.Day(), at.Hour(), at.Minute(), 0, 0, zone)
-	if at.After(notAfter) || flag == "--from" && at.Equal(notAfter) {
+	isEmptyShift := flag == "--from" && at.Equal(notAfter)
+	if at.After(notAfter) || isEmptyShift {
 		at = time.Date(day.Year(), day.Month(), day.Day()-1, at.Hour(), at.Minute(), 0, 0, zone)
 	}
 	return at, nil
 }
 
-// sourceOf names a server in an error.
-func sourceOf(name, address string) string { return fmt.Sprintf("%s at %s", name, address) }
+// formatSource returns the name and address of a server, for an error.
+func formatSource(name, address string) string { return fmt.Sprintf("%s at %s", name, address) }

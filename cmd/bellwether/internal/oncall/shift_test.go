@@ -41,7 +41,7 @@ func TestSpan(t *testing.T) {
 		"no such zone":  {flags: shiftFlags{zone: "Berlin"}, err: `invalid value "Berlin" of --time-zone`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, err := test.flags.span(now)
+			in, err := test.flags.computeShift(now)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("error %v, want %q in it", err, test.err)

@@ -24,9 +24,10 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
+	fleetcommand "github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/engines/adoption"
+	"github.com/bellwether-dev/bellwether/fleet"
 )
 
 const adoptLong = `Take over an operator that others have installed with OLM, where it is: nothing is
@@ -63,7 +64,7 @@ type adoptOptions struct {
 	out                                       command.Output
 }
 
-func (a *app) adoptCommand() *cobra.Command {
+func (a *app) newAdoptCommand() *cobra.Command {
 	var o adoptOptions
 	c := &cobra.Command{
 		Use: "adopt PACKAGE|NAME", Short: "Take over an operator that others have installed, without changing it",
@@ -73,10 +74,10 @@ func (a *app) adoptCommand() *cobra.Command {
 			"  bellwether operator adopt cert-manager --selector env=prod --version 1.14.x -o yaml\n" +
 			"  bellwether operator adopt cert-manager --accept GitOps\n" +
 			"  bellwether operator adopt cert-manager --undo",
-		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.subject = args[0]
-			if err := o.check(c); err != nil {
+			if err := o.checkFlags(c); err != nil {
 				return err
 			}
 			h, err := a.Hub()
@@ -99,27 +100,27 @@ func (a *app) adoptCommand() *cobra.Command {
 	f.StringVar(&o.version, "version", "",
 		"The version, or range of versions, to go on to. Default: the head of the channel.")
 	f.StringArrayVar(&o.accept, "accept", nil, "Take over although a cluster has this `FINDING`. "+
-		"Can be repeated. One of "+strings.Join(acceptable(), ", ")+".")
+		"Can be repeated. One of "+strings.Join(listAcceptable(), ", ")+".")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Show what would be done, and change nothing.")
 	f.BoolVar(&o.undo, "undo", false, "Put back what was there before, and delete the ManagedOperator.")
-	command.Timeout(c, &o.timeout, 10*time.Minute, "With --undo: the timeout of the wait.")
+	command.AddTimeout(c, &o.timeout, 10*time.Minute, "With --undo: the timeout of the wait.")
 	o.confirmation.Add(c)
 	o.out.Add(c, command.OutputYAML, command.OutputJSON)
 	_ = c.RegisterFlagCompletionFunc("accept",
-		cobra.FixedCompletions(acceptable(), cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions(listAcceptable(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-// acceptable are the findings that can be accepted.
-func acceptable() []string {
+// listAcceptable returns the findings that can be accepted.
+func listAcceptable() []string {
 	var out []string
-	for _, reason := range adoption.Acceptable() {
+	for _, reason := range adoption.ListAcceptable() {
 		out = append(out, string(reason))
 	}
 	return out
 }
 
-// checkVersion refuses what spec.version of a ManagedOperator cannot be.
+// checkVersion returns an error if a version is not valid as spec.version of a ManagedOperator.
 func checkVersion(version string) error {
 	if _, err := semver.Parse(version); version == "" || err == nil {
 		return nil
@@ -131,10 +132,11 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// onlyForNew are the flags that say how a new ManagedOperator is made.
-var onlyForNew = []string{"selector", "all-clusters", "name", "catalog", "channel", "version"}
+// newOperatorFlags are the flags that only affect a new ManagedOperator.
+var newOperatorFlags = []string{"selector", "all-clusters", "name", "catalog", "channel", "version"}
 
-func (o *adoptOptions) check(c *cobra.Command) error {
+// checkFlags returns an error if values of flags are invalid or flags exclude each other.
+func (o *adoptOptions) checkFlags(c *cobra.Command) error {
 	if err := o.out.Check(); err != nil {
 		return err
 	}
@@ -142,8 +144,9 @@ func (o *adoptOptions) check(c *cobra.Command) error {
 		return exit.Hintf("use one of them", "set --selector or --all-clusters, not both")
 	}
 	for _, reason := range o.accept {
-		if !slices.Contains(acceptable(), reason) {
-			return exit.Hintf("use one of "+strings.Join(acceptable(), ", "), "invalid value %q of --accept", reason)
+		if !slices.Contains(listAcceptable(), reason) {
+			return exit.Hintf("use one of "+strings.Join(listAcceptable(), ", "), "invalid value %q of --accept",
+				reason)
 		}
 	}
 	if err := checkVersion(o.version); err != nil {
@@ -152,7 +155,7 @@ func (o *adoptOptions) check(c *cobra.Command) error {
 	if !o.undo {
 		return nil
 	}
-	for _, flag := range append([]string{"accept", "output"}, onlyForNew...) {
+	for _, flag := range append([]string{"accept", "output"}, newOperatorFlags...) {
 		if c.Flags().Changed(flag) {
 			return exit.Hintf("leave one of them out", "--%s has no effect with --undo", flag)
 		}
@@ -160,34 +163,35 @@ func (o *adoptOptions) check(c *cobra.Command) error {
 	return nil
 }
 
-// wishes are the flags as the proposal reads them.
-func (o *adoptOptions) wishes() (adoptWishes, error) {
-	w := adoptWishes{pkg: o.subject, catalog: o.catalog, channel: o.channel, version: o.version}
+// buildRequest converts the flags to an AdoptionRequest.
+func (o *adoptOptions) buildRequest() (fleet.AdoptionRequest, error) {
+	request := fleet.AdoptionRequest{Package: o.subject, Catalog: o.catalog, Channel: o.channel, Version: o.version}
 	for _, reason := range o.accept {
-		if !slices.Contains(w.accept, v1alpha1.AcceptedFinding(reason)) {
-			w.accept = append(w.accept, v1alpha1.AcceptedFinding(reason))
+		if !slices.Contains(request.Accept, v1alpha1.AcceptedFinding(reason)) {
+			request.Accept = append(request.Accept, v1alpha1.AcceptedFinding(reason))
 		}
 	}
 	switch {
 	case o.allClusters:
-		w.selector = &metav1.LabelSelector{}
+		request.Selector = &metav1.LabelSelector{}
 	case o.selector != "":
 		if _, err := command.ParseSelector(o.selector); err != nil {
-			return w, err
+			return request, err
 		}
 		selector, err := metav1.ParseToLabelSelector(o.selector)
 		if err != nil {
-			return w, fmt.Errorf("read --selector: %w", err)
+			return request, fmt.Errorf("read --selector: %w", err)
 		}
-		w.selector = selector
+		request.Selector = selector
 	}
-	return w, nil
+	return request, nil
 }
 
-// propose finds the ManagedOperator that is to be made or changed.
-func (a *app) propose(ctx context.Context, h *hub.Client, o adoptOptions) (*proposal, *v1alpha1.ManagedOperator,
-	error) {
-	w, err := o.wishes()
+// propose returns the ManagedOperator to create or change, and the existing ManagedOperator, which is nil for a new
+// one. It returns an error if the ManagedOperator exists and flags are set that only affect a new ManagedOperator.
+func (a *app) propose(ctx context.Context, h *hub.Client, o adoptOptions) (*fleet.AdoptionProposal,
+	*v1alpha1.ManagedOperator, error) {
+	request, err := o.buildRequest()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -202,40 +206,42 @@ func (a *app) propose(ctx context.Context, h *hub.Client, o adoptOptions) (*prop
 	case err != nil:
 		return nil, nil, fmt.Errorf("get operator %s: %w", key.Name, err)
 	default:
-		w.pkg = existing.Spec.Package
+		request.Package = existing.Spec.Package
 	}
-	scans, err := fleet.ReadScans(ctx, h, w.pkg)
+	scans, err := fleetcommand.ReadScans(ctx, h, request.Package)
 	if err != nil {
 		return nil, nil, err
 	}
 	if existing != nil {
-		if w.selector != nil || o.catalog != "" || o.channel != "" || o.version != "" {
+		if request.Selector != nil || o.catalog != "" || o.channel != "" || o.version != "" {
 			return nil, nil, exit.Hintf("change its spec, or set --name to make another one",
 				"ManagedOperator %s is there already: --%s are for a new one", key.Name,
-				strings.Join(onlyForNew, ", --"))
+				strings.Join(newOperatorFlags, ", --"))
 		}
-		return changed(existing, w, scans), existing, nil
+		return scans.ProposeAdoptionBy(existing, request.Accept), existing, nil
 	}
-	p, err := proposed(key, w, scans)
-	return p, nil, err
+	p, err := scans.ProposeAdoption(key, request)
+	return p, nil, addProposalHint(err, request.Package)
 }
 
+// adopt shows the proposal and, after a confirmation, creates or changes the
+// ManagedOperator. With -o it only prints the manifest.
 func (a *app) adopt(ctx context.Context, h *hub.Client, o adoptOptions) error {
 	p, existing, err := a.propose(ctx, h, o)
 	if err != nil {
 		return err
 	}
 	if o.out.Format != command.OutputTable {
-		manifest, err := manifestOf(p.operator)
+		manifest, err := buildManifest(p.Operator)
 		if err != nil {
 			return err
 		}
 		return o.out.Object(a.Streams.Out, manifest)
 	}
-	a.Say("%s", adoptText(p, a.Style()))
-	taken := p.count(adoptedCluster.isTakenOver)
+	a.Say("%s", formatProposal(p, a.Style()))
+	count := countTakenOver(p)
 	switch {
-	case taken == 0:
+	case count == 0:
 		return exit.Hintf("do what is said for one of the clusters, and look again",
 			"nothing was changed: no cluster can be taken over")
 	case o.dryRun:
@@ -243,23 +249,23 @@ func (a *app) adopt(ctx context.Context, h *hub.Client, o adoptOptions) error {
 		return nil
 	}
 	a.Say("\n")
-	if err := a.Confirm(o.confirmation, adoptEffect(p)); err != nil {
+	if err := a.Confirm(o.confirmation, describeEffect(p)); err != nil {
 		return err
 	}
-	if err := write(ctx, h, p.operator, existing); err != nil {
+	if err := createOrPatch(ctx, h, p.Operator, existing); err != nil {
 		return err
 	}
-	done := "changed"
-	if p.isNew {
-		done = "made"
+	action := "changed"
+	if p.IsNew {
+		action = "made"
 	}
-	a.Step("%s ManagedOperator %s: a rollout takes over what is installed", done, p.operator.Name)
-	a.Say("To watch it, run `%s rollout get %s -n %s -w`.\n", a.Self, p.operator.Name, p.operator.Namespace)
+	a.Step("%s ManagedOperator %s: a rollout takes over what is installed", action, p.Operator.Name)
+	a.Say("To watch it, run `%s rollout get %s -n %s -w`.\n", a.Self, p.Operator.Name, p.Operator.Namespace)
 	return nil
 }
 
-// write makes or changes the ManagedOperator.
-func write(ctx context.Context, h *hub.Client, o, existing *v1alpha1.ManagedOperator) error {
+// createOrPatch creates the ManagedOperator o, or changes existing to o if existing is not nil.
+func createOrPatch(ctx context.Context, h *hub.Client, o, existing *v1alpha1.ManagedOperator) error {
 	if existing == nil {
 		if err := h.Create(ctx, o, hub.FieldOwner); err != nil {
 			return fmt.Errorf("make ManagedOperator %s: %w", o.Name, err)
@@ -273,8 +279,8 @@ func write(ctx context.Context, h *hub.Client, o, existing *v1alpha1.ManagedOper
 	return nil
 }
 
-// manifestOf is the ManagedOperator as people keep it in Git: without what the API server and the hub write.
-func manifestOf(o *v1alpha1.ManagedOperator) (*unstructured.Unstructured, error) {
+// buildManifest returns the ManagedOperator without the fields that the API server and the hub write, for Git.
+func buildManifest(o *v1alpha1.ManagedOperator) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, fmt.Errorf("encode ManagedOperator %s: %w", o.Name, err)
@@ -284,15 +290,15 @@ func manifestOf(o *v1alpha1.ManagedOperator) (*unstructured.Unstructured, error)
 		if len(value) == 0 {
 			continue
 		}
-		all := map[string]any{}
+		copied := map[string]any{}
 		for k, v := range value {
-			all[k] = v
+			copied[k] = v
 		}
-		metadata[key] = all
+		metadata[key] = copied
 	}
 	fields["metadata"] = metadata
 	delete(fields, "status")
-	for _, field := range []string{"strategy", "install"} { // written even if it is empty
+	for _, field := range []string{"strategy", "install"} { // the encoder writes these fields even if they are empty
 		if nested, found, _ := unstructured.NestedMap(fields, "spec", field); found && len(nested) == 0 {
 			unstructured.RemoveNestedField(fields, "spec", field)
 		}
@@ -302,20 +308,20 @@ func manifestOf(o *v1alpha1.ManagedOperator) (*unstructured.Unstructured, error)
 	return u, nil
 }
 
-// undoAdoption puts back what was there before, and deletes the ManagedOperator.
+// undoAdoption restores the original Subscriptions, and deletes the ManagedOperator.
 func (a *app) undoAdoption(ctx context.Context, h *hub.Client, o adoptOptions) error {
 	operator, err := h.Operator(ctx, o.subject)
 	if err != nil {
 		return err
 	}
 	if operator.DeletionTimestamp != nil {
-		return a.goOnWithUndo(ctx, operator, h, o)
+		return a.continueUndo(ctx, operator, h, o)
 	}
-	installs, err := hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator))
+	installs, err := hub.ListInstalls(ctx, h, client.ObjectKeyFromObject(operator))
 	if err != nil {
 		return err
 	}
-	a.Say("%s", undoText(operator, installs, a.Now(), a.Style()))
+	a.Say("%s", formatUndo(operator, installs, a.Now(), a.Style()))
 	if !slices.ContainsFunc(installs, func(i v1alpha1.OperatorInstall) bool { return i.Status.Adopted != nil }) {
 		return exit.Hintf("to stop managing it, delete the ManagedOperator: its removalPolicy says what happens",
 			"nothing was changed: no cluster reports that operator %s was taken over there", operator.Name)
@@ -325,7 +331,7 @@ func (a *app) undoAdoption(ctx context.Context, h *hub.Client, o adoptOptions) e
 		return nil
 	}
 	if err := a.Require(ctx, h, "delete operator "+operator.Name,
-		command.RemoveRight("managedoperators", operator.Namespace, operator.Name)); err != nil {
+		command.NewRemovePermission("managedoperators", operator.Namespace, operator.Name)); err != nil {
 		return err
 	}
 	a.Say("\n")
@@ -333,12 +339,12 @@ func (a *app) undoAdoption(ctx context.Context, h *hub.Client, o adoptOptions) e
 		"with its rollouts. What runs stays as it is.\n", operator.Spec.Package, operator.Name)); err != nil {
 		return err
 	}
-	return a.restore(ctx, h, operator, o.timeout)
+	return a.deleteWithRestore(ctx, h, operator, o.timeout)
 }
 
-// goOnWithUndo waits for a ManagedOperator that is being deleted already. What it has put back on some clusters is not
-// reported any more.
-func (a *app) goOnWithUndo(ctx context.Context, operator *v1alpha1.ManagedOperator, h *hub.Client,
+// continueUndo waits for a ManagedOperator that is already being deleted. It cannot list the restored Subscriptions,
+// because the clusters where the removal has ended have no report.
+func (a *app) continueUndo(ctx context.Context, operator *v1alpha1.ManagedOperator, h *hub.Client,
 	o adoptOptions) error {
 	if policy := operator.Spec.RemovalPolicy; policy != v1alpha1.RemovalRestore {
 		return exit.Hintf("to put back what is left, set its spec.removalPolicy to Restore",
@@ -352,34 +358,38 @@ func (a *app) goOnWithUndo(ctx context.Context, operator *v1alpha1.ManagedOperat
 	return a.waitForUndo(ctx, h, operator, o.timeout)
 }
 
-// restore sets the removal policy, deletes the ManagedOperator, and waits until the hub has done the rest.
-func (a *app) restore(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator, timeout time.Duration) error {
+// deleteWithRestore sets the removal policy Restore, deletes the
+// ManagedOperator, and waits until the hub has removed it.
+func (a *app) deleteWithRestore(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator,
+	timeout time.Duration) error {
 	before := o.DeepCopy()
 	o.Spec.RemovalPolicy = v1alpha1.RemovalRestore
 	if err := h.Patch(ctx, o, client.MergeFrom(before), hub.FieldOwner); err != nil {
 		return fmt.Errorf("set the removal policy of operator %s: %w", o.Name, err)
 	}
-	// Not another one of this name, which somebody made meanwhile.
+	// The UID protects a new ManagedOperator of the same name that a user has created in the meantime.
 	if err := h.Delete(ctx, o, client.Preconditions{UID: &o.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete ManagedOperator %s: %w", o.Name, err)
 	}
 	return a.waitForUndo(ctx, h, o, timeout)
 }
 
-// waitForUndo waits until a ManagedOperator is gone, and says what the hub waits for.
+// waitForUndo waits until a ManagedOperator is deleted, and prints why the deletion is not complete.
 func (a *app) waitForUndo(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator,
 	timeout time.Duration) error {
 	printed := ""
 	err := hub.Poll(ctx, timeout, func() (bool, error) {
-		now := &v1alpha1.ManagedOperator{}
-		err := h.Get(ctx, client.ObjectKeyFromObject(o), now)
-		if apierrors.IsNotFound(err) || err == nil && now.UID != o.UID {
+		current := &v1alpha1.ManagedOperator{}
+		err := h.Get(ctx, client.ObjectKeyFromObject(o), current)
+		// Another UID is a new ManagedOperator of the same name.
+		isReplaced := err == nil && current.UID != o.UID
+		if apierrors.IsNotFound(err) || isReplaced {
 			return true, nil
 		}
 		if err != nil {
 			return false, fmt.Errorf("get operator %s: %w", o.Name, err)
 		}
-		if message := waitsFor(now); message != "" && message != printed {
+		if message := readDeletionMessage(current); message != "" && message != printed {
 			a.Say("… %s\n", message)
 			printed = message
 		}
@@ -396,9 +406,11 @@ func (a *app) waitForUndo(ctx context.Context, h *hub.Client, o *v1alpha1.Manage
 	return nil
 }
 
-// waitsFor is what the deletion of a ManagedOperator waits for.
-func waitsFor(o *v1alpha1.ManagedOperator) string {
+// readDeletionMessage returns why the deletion of a ManagedOperator is not
+// complete; empty if the hub has not reported a reason.
+func readDeletionMessage(o *v1alpha1.ManagedOperator) string {
 	for _, c := range o.Status.Conditions {
+		// A condition with an older generation describes the state before the deletion.
 		if c.Type == v1alpha1.ConditionReady && o.DeletionTimestamp != nil && c.Status != metav1.ConditionTrue &&
 			c.ObservedGeneration >= o.Generation {
 			return c.Message

@@ -85,7 +85,7 @@ func foundFleet(clusters ...foundCluster) *clitest.Hub {
 	return clitest.NewHub(objects...)
 }
 
-// TestAdoptPlan: the plan says for each cluster what becomes of it, and why one is refused.
+// TestAdoptPlan checks that the plan shows the result on each cluster, and the reason for each refusal.
 func TestAdoptPlan(t *testing.T) {
 	h := foundFleet(foundCluster{name: "a", labels: prod, version: "1.0.0"},
 		foundCluster{name: "b", labels: prod, version: "1.1.0", change: func(f *v1alpha1.FoundOperator,
@@ -109,7 +109,7 @@ func TestAdoptPlan(t *testing.T) {
 			if got.Code != 0 || got.Err != "" {
 				t.Fatalf("exit code %d: %s%s", got.Code, got.Out, got.Err)
 			}
-			fixture.Golden(t, name, got.Out)
+			fixture.AssertGolden(t, name, got.Out)
 		})
 	}
 	list := &v1alpha1.ManagedOperatorList{}
@@ -118,8 +118,8 @@ func TestAdoptPlan(t *testing.T) {
 	}
 }
 
-// TestAdoptWithinAccess: only the clusters count that a FleetAccess permits to the ManagedOperator. Nobody takes over
-// what runs on the others, and their settings are not asked for.
+// TestAdoptWithinAccess checks that only clusters that a FleetAccess permits to the ManagedOperator count: the
+// command ignores the installs and settings on other clusters.
 func TestAdoptWithinAccess(t *testing.T) {
 	teams := &v1alpha1.FleetAccess{ObjectMeta: metav1.ObjectMeta{Name: "teams"}, Spec: v1alpha1.FleetAccessSpec{
 		Namespaces: []string{"default"}, Registries: []string{"*"}, TargetNamespaces: []string{"echo"},
@@ -131,8 +131,8 @@ func TestAdoptWithinAccess(t *testing.T) {
 		objects = append(objects, c.objects()...)
 	}
 	h := clitest.NewHub(objects...)
-	got := h.Must(t, "operator", "adopt", "echo-operator", "--all-clusters", "--dry-run")
-	fixture.Golden(t, "adopt-access", got.Out)
+	got := h.MustRun(t, "operator", "adopt", "echo-operator", "--all-clusters", "--dry-run")
+	fixture.AssertGolden(t, "adopt-access", got.Out)
 
 	teams.Spec.TargetNamespaces = []string{"other"}
 	if err := h.Update(t.Context(), teams); err != nil {
@@ -154,7 +154,7 @@ func TestAdoptWithinAccess(t *testing.T) {
 	}
 }
 
-// TestAdoptMakesAnOperator: what is made has the settings of what was found.
+// TestAdoptMakesAnOperator checks that the new ManagedOperator has the settings of the installs.
 func TestAdoptMakesAnOperator(t *testing.T) {
 	own := func(f *v1alpha1.FoundOperator, s *v1alpha1.OperatorScanStatus) {
 		level("debug")(f, s)
@@ -162,7 +162,7 @@ func TestAdoptMakesAnOperator(t *testing.T) {
 	}
 	h := foundFleet(foundCluster{name: "a", labels: prod, version: "1.0.0", change: own},
 		foundCluster{name: "b", labels: prod, version: "1.1.0", change: own})
-	got := h.Must(t, "operator", "adopt", "echo-operator", "--selector", "env=prod", "--yes")
+	got := h.MustRun(t, "operator", "adopt", "echo-operator", "--selector", "env=prod", "--yes")
 	if !strings.Contains(got.Err+got.Out,
 		"made ManagedOperator echo-operator: a rollout takes over what is installed") {
 		t.Errorf("says:\n%s%s", got.Out, got.Err)
@@ -182,7 +182,7 @@ func TestAdoptMakesAnOperator(t *testing.T) {
 	}
 }
 
-// TestAdoptAsks: nothing is made that the user has not said, or has not agreed to.
+// TestAdoptAsks checks that nothing is created without the necessary flags and a confirmation.
 func TestAdoptAsks(t *testing.T) {
 	one := foundCluster{name: "a", labels: prod, version: "1.0.0"}
 	other := clitest.Operator("echo", "1.1.0")
@@ -262,7 +262,7 @@ func objectsOf(objects []client.Object) (out []*v1alpha1.ManagedOperator) {
 	return out
 }
 
-// TestAdoptChangesAnOperator: one that is there keeps its spec, and accepts more.
+// TestAdoptChangesAnOperator checks that an existing ManagedOperator keeps its spec and accepts more findings.
 func TestAdoptChangesAnOperator(t *testing.T) {
 	o := clitest.Operator("echo", "1.1.0")
 	o.Spec.Package, o.Spec.Install.Namespace = "echo-operator", "echo"
@@ -271,7 +271,7 @@ func TestAdoptChangesAnOperator(t *testing.T) {
 		foundCluster{name: "a", version: "1.0.0", change: byArgo}.objects()...)
 	h := clitest.NewHub(objects...)
 	h.Answer = "yes\n"
-	h.Must(t, "operator", "adopt", "echo", "--accept", "GitOps", "--accept", "ScaledToZero")
+	h.MustRun(t, "operator", "adopt", "echo", "--accept", "GitOps", "--accept", "ScaledToZero")
 	now := &v1alpha1.ManagedOperator{}
 	if err := h.Get(t.Context(), client.ObjectKeyFromObject(o), now); err != nil {
 		t.Fatal(err)
@@ -283,7 +283,8 @@ func TestAdoptChangesAnOperator(t *testing.T) {
 	}
 }
 
-// TestUndoAdoption: what was there before is shown, the policy is Restore, and the ManagedOperator goes.
+// TestUndoAdoption checks that the original Subscriptions are shown, and that the
+// ManagedOperator gets the policy Restore and is deleted.
 func TestUndoAdoption(t *testing.T) {
 	o := clitest.Operator("echo", "1.1.0")
 	o.Finalizers = []string{v1alpha1.FinalizerHub}
@@ -301,7 +302,7 @@ func TestUndoAdoption(t *testing.T) {
 		objects = append(objects, i)
 	}
 	h := clitest.NewHub(objects...)
-	fixture.Golden(t, "adopt-undo", h.Must(t, "operator", "adopt", "echo", "--undo", "--dry-run").Out)
+	fixture.AssertGolden(t, "adopt-undo", h.MustRun(t, "operator", "adopt", "echo", "--undo", "--dry-run").Out)
 
 	h.Denied = []string{"remove managedoperators"}
 	if got := h.Run(t, "operator", "adopt", "echo", "--undo", "--yes"); got.Code == 0 ||

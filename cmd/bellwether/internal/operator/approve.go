@@ -20,7 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/rollouts/target"
+	"github.com/bellwether-dev/bellwether/rollouts/operators"
 )
 
 const approveLong = `Approve a version of an operator that waits for an approval.
@@ -34,14 +34,14 @@ the one before. It is for this version only. You need permission for the verb ap
 managedoperators (role bellwether-approve), and to change the ManagedOperator (role
 bellwether-operate).`
 
-func (a *app) approveCommand() *cobra.Command {
+func (a *app) newApproveCommand() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "approve OPERATOR VERSION", Short: "Approve a version that waits for an approval", Long: approveLong,
 		Example: "  bellwether operator approve echo 1.3.0 --reason \"tested in staging\"",
 		Args:    command.ExactArgs("the operator's name", "the version"),
 
-		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if reason == "" {
 				return exit.Hintf("set --reason, which is stored in the ManagedOperator", "no reason given")
@@ -53,7 +53,8 @@ func (a *app) approveCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) approve(ctx context.Context, name string, given v1alpha1.VersionApproval) error {
+// approve stores an approval in spec.updates.approved of the operator, with the user's name and the time.
+func (a *app) approve(ctx context.Context, name string, approval v1alpha1.VersionApproval) error {
 	h, err := a.Hub()
 	if err != nil {
 		return err
@@ -62,75 +63,78 @@ func (a *app) approve(ctx context.Context, name string, given v1alpha1.VersionAp
 	if err != nil {
 		return err
 	}
-	if err := checkApproval(o, given.Version); err != nil {
+	if err := checkApproval(o, approval.Version); err != nil {
 		return err
 	}
 	if err := a.Require(ctx, h, "approve versions of operator "+o.Name,
-		command.ApproveRight(o.Namespace, o.Name)); err != nil {
+		command.NewApprovePermission(o.Namespace, o.Name)); err != nil {
 		return err
 	}
-	if given.By, err = h.UserName(ctx); err != nil {
+	if approval.By, err = h.UserName(ctx); err != nil {
 		return err
 	}
-	given.At = metav1.NewTime(a.Now())
+	approval.At = metav1.NewTime(a.Now())
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := h.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return fmt.Errorf("get operator: %w", err)
 		}
-		if err := checkApproval(o, given.Version); err != nil {
+		// The operator might have changed since the first check.
+		if err := checkApproval(o, approval.Version); err != nil {
 			return err
 		}
 		before := o.DeepCopy()
 		if o.Spec.Updates == nil {
 			o.Spec.Updates = &v1alpha1.VersionUpdates{}
 		}
-		o.Spec.Updates.Approved = &given
+		o.Spec.Updates.Approved = &approval
 		return h.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
 			hub.FieldOwner)
 	})
 	if err != nil {
-		return fmt.Errorf("approve version %s of operator %s: %w", given.Version, o.Name, err)
+		return fmt.Errorf("approve version %s of operator %s: %w", approval.Version, o.Name, err)
 	}
-	a.Say("Operator %s: version %s is approved by %s.\n", o.Name, given.Version, given.By)
-	if waits := o.Status.Available; waits != nil && waits.Version != given.Version {
-		a.Say("Version %s still waits for an approval.\n", waits.Version)
+	a.Say("Operator %s: version %s is approved by %s.\n", o.Name, approval.Version, approval.By)
+	if available := o.Status.Available; available != nil && available.Version != approval.Version {
+		a.Say("Version %s still waits for an approval.\n", available.Version)
 	}
 	return nil
 }
 
-// checkApproval refuses an approval that would have no effect.
+// checkApproval returns an error if the approval of a version would have no effect: the version must be higher than
+// the target, at most the highest version that waits, and in the range of spec.version.
 func checkApproval(o *v1alpha1.ManagedOperator, version string) error {
-	look := "see `bellwether operator get " + o.Name + "`"
-	v, err := semver.Parse(version)
-	waits := o.Status.Available
+	hint := "see `bellwether operator get " + o.Name + "`"
+	parsed, err := semver.Parse(version)
+	available := o.Status.Available
 	switch {
 	case err != nil:
 		return exit.Hintf("give one version, such as 1.3.0", "%q is not a version", version)
-	case waits == nil:
-		return exit.Hintf(look, "no version of operator %s waits for an approval", o.Name)
-	case catalogs.CompareVersions(version, waits.Version) > 0:
-		return exit.Hintf(look, "version %s is higher than %s, the highest that waits for an approval", version,
-			waits.Version)
+	case available == nil:
+		return exit.Hintf(hint, "no version of operator %s waits for an approval", o.Name)
+	case catalogs.CompareVersions(version, available.Version) > 0:
+		return exit.Hintf(hint, "version %s is higher than %s, the highest that waits for an approval", version,
+			available.Version)
 	case o.Status.Target != nil && catalogs.CompareVersions(version, o.Status.Target.Version) <= 0:
-		return exit.Hintf(look, "version %s is not higher than %s, which is the target", version,
+		return exit.Hintf(hint, "version %s is not higher than %s, which is the target", version,
 			o.Status.Target.Version)
-	case o.Spec.Version == "":
+	case o.Spec.Version == "": // the operator follows the channel, so there is no range
 		return nil
 	}
-	r, err := catalogs.ParseRange(o.Spec.Version)
-	if err == nil && !r.Contains(v) {
+	versions, err := catalogs.ParseRange(o.Spec.Version)
+	if err == nil && !versions.Contains(parsed) {
 		err = exit.Hintf("change spec.version, or approve another version", "version %s is not in the range %s",
 			version, o.Spec.Version)
 	}
 	return err
 }
 
-// availableText is the version that waits for an approval; empty where none does.
-func availableText(o *v1alpha1.ManagedOperator, now time.Time) string {
+// describeAvailable returns the version that waits for an approval, and the
+// command that approves it; empty if no version waits.
+func describeAvailable(o *v1alpha1.ManagedOperator, now time.Time) string {
 	a := o.Status.Available
 	if a == nil {
 		return ""
 	}
 	return fmt.Sprintf("%s waits for an approval since %s: %s; approve it with `%s`", a.Version,
-		term.Clock(now, &a.Since), a.Reason, target.ApproveCommand(o.Name, a.Version))
+		term.Clock(now, &a.Since), a.Reason, operators.ApproveCommand(o.Name, a.Version))
 }

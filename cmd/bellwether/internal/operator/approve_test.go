@@ -81,7 +81,8 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsShown: lists mark an operator of which a version waits, and its details say why and what to do.
+// TestWhatWaitsIsShown checks that lists mark an operator with a version that waits for approval, and that the
+// details show the reason and the command.
 func TestWhatWaitsIsShown(t *testing.T) {
 	h, _ := waiting()
 	for args, want := range map[string]string{

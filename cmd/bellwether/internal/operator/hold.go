@@ -18,7 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const releaseHoldLong = `Release a version, or settings of a version, that are held because they were rolled
@@ -29,7 +29,7 @@ ManagedOperator, which is shown by operator get.
 If a version has several holds, name the rollout that was rolled back with --rollout. A
 hold that a person made has no rollout: release it with --rollout "".`
 
-func (a *app) operatorReleaseHoldCommand() *cobra.Command {
+func (a *app) newReleaseHoldCommand() *cobra.Command {
 	var rollout string
 	c := &cobra.Command{
 		Use: "release-hold OPERATOR VERSION", Short: "Allow a version or settings again that were rolled back",
@@ -38,31 +38,34 @@ func (a *app) operatorReleaseHoldCommand() *cobra.Command {
 			"  bellwether operator release-hold echo 1.2.0 --rollout echo-7",
 		Args: command.ExactArgs("the operator's name", "the version"),
 
-		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.Hub()
 			if err != nil {
 				return err
 			}
-			wanted := heldBy{version: args[1], rollout: rollout, anyRollout: !c.Flags().Changed("rollout")}
-			return a.releaseHold(c.Context(), h, args[0], wanted)
+			selector := holdSelector{version: args[1], rollout: rollout, anyRollout: !c.Flags().Changed("rollout")}
+			return a.releaseHold(c.Context(), h, args[0], selector)
 		},
 	}
 	c.Flags().StringVar(&rollout, "rollout", "", "The rollout that was rolled back, where a version has several holds.")
 	return c
 }
 
-// heldBy selects the holds of a version, those of one rollout only unless it may be any.
-type heldBy struct {
+// holdSelector selects the holds of a version: of one rollout, or of any rollout if anyRollout is true. An empty
+// rollout selects holds that a person made.
+type holdSelector struct {
 	version, rollout string
 	anyRollout       bool
 }
 
-func (w heldBy) selects(h v1alpha1.VersionHold) bool {
-	return h.Version == w.version && (w.anyRollout || h.Rollout == w.rollout)
+// matches reports whether the selector selects a hold.
+func (s holdSelector) matches(h v1alpha1.VersionHold) bool {
+	return h.Version == s.version && (s.anyRollout || h.Rollout == s.rollout)
 }
 
-func (a *app) releaseHold(ctx context.Context, h *hub.Client, name string, wanted heldBy) error {
+// releaseHold removes one hold from spec.holds of an operator, and prints the remaining holds of the version.
+func (a *app) releaseHold(ctx context.Context, h *hub.Client, name string, selector holdSelector) error {
 	o, err := h.Operator(ctx, name)
 	if err != nil {
 		return err
@@ -73,52 +76,56 @@ func (a *app) releaseHold(ctx context.Context, h *hub.Client, name string, wante
 			return fmt.Errorf("get operator: %w", err)
 		}
 		before := o.DeepCopy()
-		if released, err = removeHold(o, wanted); err != nil {
+		if released, err = removeHold(o, selector); err != nil {
 			return err
 		}
 		return h.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
-		return fmt.Errorf("release %s of operator %s: %w", wanted.version, o.Name, err)
+		return fmt.Errorf("release %s of operator %s: %w", selector.version, o.Name, err)
 	}
 	a.Say("Operator %s: the hold of %s is released.\n", o.Name, released.Subject())
 	for _, h := range o.Spec.Holds {
-		if h.Version == wanted.version {
-			a.Say("Operator %s: %s%s.\n", o.Name, h, brought(h))
+		if h.Version == selector.version {
+			a.Say("Operator %s: %s%s.\n", o.Name, h, describeHoldOrigin(h))
 		}
 	}
 	return nil
 }
 
-// removeHold removes the one hold that is wanted, and returns it.
-func removeHold(o *v1alpha1.ManagedOperator, wanted heldBy) (v1alpha1.VersionHold, error) {
-	var held, found []string
-	place := -1
+// removeHold removes the selected hold from o, and returns it. It returns an error if the selector matches no hold or
+// holds of different settings. If the selector matches several equal holds, it removes the last hold.
+func removeHold(o *v1alpha1.ManagedOperator, selector holdSelector) (v1alpha1.VersionHold, error) {
+	var heldVersions, candidates []string
+	index := -1
 	for i, h := range o.Spec.Holds {
-		held = append(held, h.Version)
-		if !wanted.selects(h) {
+		heldVersions = append(heldVersions, h.Version)
+		if !selector.matches(h) {
 			continue
 		}
-		if place < 0 || !slices.Equal(h.Keys(), o.Spec.Holds[place].Keys()) {
-			found = append(found, fmt.Sprintf("--rollout %q for %s", h.Rollout, h.Subject()))
+		isDifferent := index < 0 || !slices.Equal(h.Keys(), o.Spec.Holds[index].Keys())
+		if isDifferent {
+			candidates = append(candidates, fmt.Sprintf("--rollout %q for %s", h.Rollout, h.Subject()))
 		}
-		place = i
+		index = i
 	}
 	switch {
-	case !slices.Contains(held, wanted.version):
-		return v1alpha1.VersionHold{}, exit.Hintf(hub.Offer(held, "no version is held"), "the version is not held")
-	case place < 0:
-		return v1alpha1.VersionHold{}, exit.Hintf(hub.Offer(rolloutsOf(o, wanted.version), ""),
-			"no hold of this version was made by the rollback of %s", cmp.Or(wanted.rollout, "no rollout"))
-	case len(found) > 1:
-		return v1alpha1.VersionHold{}, exit.Hintf(hub.Offer(found, ""), "the version has several holds")
+	case !slices.Contains(heldVersions, selector.version):
+		return v1alpha1.VersionHold{}, exit.Hintf(hub.FormatAvailable(heldVersions, "no version is held"),
+			"the version is not held")
+	case index < 0:
+		return v1alpha1.VersionHold{}, exit.Hintf(hub.FormatAvailable(listRolloutFlags(o, selector.version), ""),
+			"no hold of this version was made by the rollback of %s", cmp.Or(selector.rollout, "no rollout"))
+	case len(candidates) > 1:
+		return v1alpha1.VersionHold{}, exit.Hintf(hub.FormatAvailable(candidates, ""), "the version has several holds")
 	}
-	h := o.Spec.Holds[place]
-	o.Spec.Holds = slices.Delete(o.Spec.Holds, place, place+1)
+	h := o.Spec.Holds[index]
+	o.Spec.Holds = slices.Delete(o.Spec.Holds, index, index+1)
 	return h, nil
 }
 
-func rolloutsOf(o *v1alpha1.ManagedOperator, version string) []string {
+// listRolloutFlags returns the flag --rollout for each hold of a version, as suggestions.
+func listRolloutFlags(o *v1alpha1.ManagedOperator, version string) []string {
 	var names []string
 	for _, h := range o.Spec.Holds {
 		if h.Version == version {
@@ -128,17 +135,17 @@ func rolloutsOf(o *v1alpha1.ManagedOperator, version string) []string {
 	return names
 }
 
-// brought says which rollout had brought what is held.
-func brought(h v1alpha1.VersionHold) string {
+// describeHoldOrigin returns the rollout that introduced the held changes, or that a person made the hold.
+func describeHoldOrigin(h v1alpha1.VersionHold) string {
 	if h.IsByPerson() {
 		return ", by a person"
 	}
 	return ", brought by " + h.Rollout
 }
 
-// heldText is a hold in the details of an operator.
-func heldText(h v1alpha1.VersionHold) string {
-	text := h.Subject() + brought(h)
+// formatHold returns a hold in one line, for the details of an operator.
+func formatHold(h v1alpha1.VersionHold) string {
+	text := h.Subject() + describeHoldOrigin(h)
 	if len(h.Changes) > 0 {
 		text += ": " + strings.Join(h.Changes, "; ")
 	}

@@ -12,23 +12,25 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// TestRemoveHold: one hold is released, and a version that has several needs the rollout to be named.
+// TestRemoveHold checks that one hold is released, and that a version with several holds needs --rollout.
 func TestRemoveHold(t *testing.T) {
-	anyOf := func(version string) heldBy { return heldBy{version: version, anyRollout: true} }
+	anyOf := func(version string) holdSelector { return holdSelector{version: version, anyRollout: true} }
 	for name, test := range map[string]struct {
-		wanted   heldBy
+		wanted   holdSelector
 		released string
 		fails    string
 	}{
-		"a version that is not held":     {wanted: anyOf("1.1.0"), fails: "the version is not held"},
-		"the only hold of its version":   {wanted: anyOf("1.3.0"), released: "version 1.3.0 is held"},
-		"one of several":                 {wanted: anyOf("1.2.0"), fails: "the version has several holds"},
-		"settings, by the rollout":       {wanted: heldBy{version: "1.2.0", rollout: "echo-5"}, released: "hash-5"},
-		"other settings, by the rollout": {wanted: heldBy{version: "1.2.0", rollout: "echo-7"}, released: "hash-7"},
-		"the hold of a person":           {wanted: heldBy{version: "1.2.0"}, released: "version 1.2.0 is held"},
-		"a rollout that has no hold": {wanted: heldBy{version: "1.2.0", rollout: "echo-6"},
+		"a version that is not held":   {wanted: anyOf("1.1.0"), fails: "the version is not held"},
+		"the only hold of its version": {wanted: anyOf("1.3.0"), released: "version 1.3.0 is held"},
+		"one of several":               {wanted: anyOf("1.2.0"), fails: "the version has several holds"},
+		"settings, by the rollout": {wanted: holdSelector{version: "1.2.0", rollout: "echo-5"},
+			released: "hash-5"},
+		"other settings, by the rollout": {wanted: holdSelector{version: "1.2.0", rollout: "echo-7"},
+			released: "hash-7"},
+		"the hold of a person": {wanted: holdSelector{version: "1.2.0"}, released: "version 1.2.0 is held"},
+		"a rollout that has no hold": {wanted: holdSelector{version: "1.2.0", rollout: "echo-6"},
 			fails: "no hold of this version was made by the rollback of echo-6"},
-		"a hold of another version by that rollout": {wanted: heldBy{version: "1.3.0", rollout: "echo-5"},
+		"a hold of another version by that rollout": {wanted: holdSelector{version: "1.3.0", rollout: "echo-5"},
 			fails: "no hold of this version was made by the rollback of echo-5"},
 	} {
 		t.Run(name, func(t *testing.T) {

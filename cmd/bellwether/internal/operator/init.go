@@ -46,14 +46,14 @@ type initFlags struct {
 	dir, scope, apiFrom, example string
 }
 
-func (a *app) initCommand() *cobra.Command {
+func (a *app) newInitCommand() *cobra.Command {
 	f := &initFlags{}
 	c := &cobra.Command{
 		Use: "init NAME", Short: "Write a new operator", Long: initLong, Example: initExample,
 		Args: command.OneArg("the name of the operator"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.options.Name = args[0]
-			return a.init(c.Context(), f)
+			return a.initOperator(c.Context(), f)
 		},
 	}
 	flags, o := c.Flags(), &f.options
@@ -72,8 +72,8 @@ func (a *app) initCommand() *cobra.Command {
 	flags.StringVar(&o.Image, "image", "", "The repository of the image. Default: the path of the module.")
 	flags.StringVar(&o.Team, "team", "", "The user or team (org/team) of GitHub that approves changes. "+
 		"Default: maintainers.")
-	for _, name := range []string{"group", "api-version", "scope"} { // the types say them
-		command.Exclusive(c, "api-from", name)
+	for _, name := range []string{"group", "api-version", "scope"} { // the Go types define these values
+		command.ExcludeFlags(c, "api-from", name)
 	}
 	_ = c.MarkFlagDirname("dir")
 	_ = c.MarkFlagDirname("api-from")
@@ -83,9 +83,10 @@ func (a *app) initCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) init(ctx context.Context, f *initFlags) error {
+// initOperator writes the new operator's folder, and prints the next steps.
+func (a *app) initOperator(ctx context.Context, f *initFlags) error {
 	f.dir = cmp.Or(f.dir, f.options.Name)
-	err := f.read(ctx)
+	err := f.readOptions(ctx)
 	if err == nil {
 		err = scaffold.Create(ctx, f.dir, f.options, a.Now())
 	}
@@ -109,8 +110,9 @@ func (a *app) init(ctx context.Context, f *initFlags) error {
 	return nil
 }
 
-// read turns the flags into options.
-func (f *initFlags) read(ctx context.Context) error {
+// readOptions sets f.options from the other flags: the scope, the example, and the Go types of --api-from, which are in
+// a folder if there is such a folder or the value looks like a path, else in a package that is downloaded.
+func (f *initFlags) readOptions(ctx context.Context) error {
 	f.options.Cluster = f.scope == "cluster"
 	if !f.options.Cluster && f.scope != "namespaced" {
 		return fmt.Errorf("%w: scope %q is not namespaced or cluster", scaffold.ErrOptions, f.scope)
@@ -127,7 +129,8 @@ func (f *initFlags) read(ctx context.Context) error {
 	}
 	isPath := filepath.IsAbs(f.apiFrom) || strings.HasPrefix(f.apiFrom, ".")
 	info, err := os.Stat(f.apiFrom)
-	if isPath || err == nil && info.IsDir() {
+	isFolder := err == nil && info.IsDir()
+	if isPath || isFolder {
 		f.options.Types, err = scaffold.ReadTypes(f.apiFrom, f.options.Kind)
 	} else {
 		f.options.Types, err = scaffold.FetchTypes(ctx, f.apiFrom, f.options.Kind)

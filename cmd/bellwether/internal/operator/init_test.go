@@ -13,7 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// TestInit writes an operator, and is told what is wrong with others.
+// TestInit writes an operator, and checks the errors for invalid flags.
 func TestInit(t *testing.T) {
 	h, dir := clitest.NewHub(), filepath.Join(t.TempDir(), "snacks")
 	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o750); err != nil {

@@ -9,22 +9,22 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/explain/marks"
+	"github.com/bellwether-dev/bellwether/explain"
 )
 
 func TestLists(t *testing.T) {
 	operators := []v1alpha1.ManagedOperator{*fixture.Operator()}
-	rows := VersionRows(operators, fixture.Installs())
+	rows := BuildVersionRows(operators, fixture.Installs())
 	addSupport(rows, operators, []v1alpha1.OperatorCatalog{supporting(&operators[0])})
 	brief, wide := term.Listing{Now: fixture.Noon}, term.Listing{Now: fixture.Noon, Wide: true, Namespaces: true}
-	known := marks.Group(fixture.FleetOfFour(), fixture.Installs())
+	known := explain.NewFleetMarks(fixture.FleetOfFour(), fixture.Installs())
 	for name, table := range map[string]*term.Table{
-		"operators":      Operators(operators, known, brief),
-		"operators-wide": Operators(operators, known, wide),
-		"versions":       Versions(rows, brief),
-		"versions-wide":  Versions(rows, wide),
+		"operators":      BuildOperatorTable(operators, known, brief),
+		"operators-wide": BuildOperatorTable(operators, known, wide),
+		"versions":       BuildVersionsTable(rows, brief),
+		"versions-wide":  BuildVersionsTable(rows, wide),
 	} {
-		t.Run(name, func(t *testing.T) { fixture.Golden(t, name, table.Render(term.Style{})) })
+		t.Run(name, func(t *testing.T) { fixture.AssertGolden(t, name, table.Render(term.Style{})) })
 	}
 }
 
@@ -40,9 +40,9 @@ func supporting(o *v1alpha1.ManagedOperator) v1alpha1.OperatorCatalog {
 }
 
 func TestDetails(t *testing.T) {
-	fixture.Golden(t, "operator", Operator(OperatorInput{
+	fixture.AssertGolden(t, "operator", RenderOperator(OperatorInput{
 		Now: fixture.Noon, Operator: fixture.Operator(),
-		Rollouts: []v1alpha1.OperatorRollout{*fixture.RolloutAt()}, Installs: fixture.Installs(),
+		Rollouts: []v1alpha1.OperatorRollout{*fixture.HaltedRollout()}, Installs: fixture.Installs(),
 		Clusters: fixture.FleetOfFour(), Catalogs: []v1alpha1.OperatorCatalog{supporting(fixture.Operator())},
 	}, term.Style{}))
 }

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operator holds the commands for managed operators.
+// Package operator provides the commands for managed operators: `bellwether operator` and `bellwether versions`.
 package operator
 
 import (
@@ -17,52 +17,51 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command operator with its subcommands.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("operator", "Show the managed operators, adopt others, approve versions, confirm removals, "+
-		"release holds, resume and repair; write a new operator",
-		[]string{"operators", "op"}, a.OnHub(a.operatorListCommand()), a.OnHub(a.operatorGetCommand()),
-		a.OnHub(a.adoptCommand()), a.OnHub(a.approveCommand()), a.OnHub(a.confirmRemovalCommand()),
-		a.OnHub(a.operatorReleaseHoldCommand()), a.OnHub(a.resumeCommand()), a.OnHub(a.repairCommand()),
-		a.initCommand())
+	return command.NewParent("operator", "Show the managed operators, adopt others, approve versions, confirm "+
+		"removals, release holds, resume and repair; write a new operator",
+		[]string{"operators", "op"}, a.AddHubFlags(a.newListCommand()), a.AddHubFlags(a.newGetCommand()),
+		a.AddHubFlags(a.newAdoptCommand()), a.AddHubFlags(a.newApproveCommand()),
+		a.AddHubFlags(a.newConfirmRemovalCommand()), a.AddHubFlags(a.newReleaseHoldCommand()),
+		a.AddHubFlags(a.newResumeCommand()), a.AddHubFlags(a.newRepairCommand()), a.newInitCommand())
 }
 
-func (a *app) operatorListCommand() *cobra.Command {
+func (a *app) newListCommand() *cobra.Command {
 	var states command.States
 	c := command.ListCommand(a.Env, command.Listing[*v1alpha1.ManagedOperatorList]{
-		What: "operators", Short: "List the managed operators and their progress",
+		Nouns: "operators", Short: "List the managed operators and their progress",
 		Example: "  bellwether operator list -A -o wide\n  bellwether operator list --state stale,drifted",
 		Check:   states.Check,
 		Empty:   func() *v1alpha1.ManagedOperatorList { return &v1alpha1.ManagedOperatorList{} },
 		Table: func(ctx context.Context, h *hub.Client, l *v1alpha1.ManagedOperatorList, o term.Listing) (*term.Table,
 			error) {
-			known, err := a.Marks(ctx, h, nil, &states, o.Data)
+			fleetMarks, err := a.ReadMarks(ctx, h, nil, &states, o.Data)
 			if err != nil {
 				return nil, err
 			}
 			l.Items = slices.DeleteFunc(l.Items, func(o v1alpha1.ManagedOperator) bool {
-				return !known.Operator(&o).HasAny(states.Wanted)
+				return !fleetMarks.Operator(&o).HasAny(states.Wanted)
 			})
-			return Operators(l.Items, known, o), nil
+			return BuildOperatorTable(l.Items, fleetMarks, o), nil
 		},
 	})
-	states.Add(c, "operators", marks.All())
+	states.Add(c, "operators", explain.AllMarks())
 	return c
 }
 
-func (a *app) operatorGetCommand() *cobra.Command {
+func (a *app) newGetCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
 		Use: "get NAME", Short: "Show an operator with its versions, its rollouts and the clusters that are not ready",
 		Example: "  bellwether operator get echo",
-		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {
 				return err
@@ -74,6 +73,7 @@ func (a *app) operatorGetCommand() *cobra.Command {
 	return c
 }
 
+// getOperator prints an operator with its versions, rollouts and clusters, and an explanation of its state.
 func (a *app) getOperator(ctx context.Context, out *command.Output, name string) error {
 	h, err := a.Hub()
 	if err != nil {
@@ -83,12 +83,12 @@ func (a *app) getOperator(ctx context.Context, out *command.Output, name string)
 	if err != nil {
 		return err
 	}
-	a.TellOfFreezes(ctx, h)
+	a.WarnOfFreezes(ctx, h)
 	in := OperatorInput{Now: a.Now(), Operator: operator}
-	if in.Rollouts, err = h.RolloutsOf(ctx, client.ObjectKeyFromObject(operator)); err != nil {
+	if in.Rollouts, err = h.ListRollouts(ctx, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
 	}
-	if in.Installs, err = hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
+	if in.Installs, err = hub.ListInstalls(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
 	}
 	catalogs := &v1alpha1.OperatorCatalogList{}
@@ -96,13 +96,15 @@ func (a *app) getOperator(ctx context.Context, out *command.Output, name string)
 		return fmt.Errorf("list catalogs: %w", err)
 	}
 	in.Catalogs = catalogs.Items
-	if in.Clusters, err = hub.Clusters(ctx, h); err != nil {
+	if in.Clusters, err = hub.ListClusters(ctx, h); err != nil {
 		return err
 	}
-	whole := explain.OperatorInput{Now: in.Now, Operator: operator, Installs: in.Installs, Clusters: in.Clusters,
+	explainInput := explain.OperatorInput{Now: in.Now, Operator: operator, Installs: in.Installs, Clusters: in.Clusters,
 		Program: a.Self}
 	if len(in.Rollouts) > 0 {
-		whole.Rollout = &in.Rollouts[0]
+		explainInput.Rollout = &in.Rollouts[0]
 	}
-	return a.Explained(out, operator, explain.Operator(whole), func(s term.Style) string { return Operator(in, s) })
+	return a.PrintExplained(out, operator, explain.Operator(explainInput), func(s term.Style) string {
+		return RenderOperator(in, s)
+	})
 }

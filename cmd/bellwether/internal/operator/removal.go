@@ -17,7 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const confirmRemovalLong = `Agree to the removal of an operator from clusters.
@@ -32,24 +32,26 @@ What is uninstalled comes back only with another rollout. The command says what 
 asks for a confirmation; without a terminal it needs --yes. You need the ClusterRole
 bellwether-remove.`
 
-func (a *app) confirmRemovalCommand() *cobra.Command {
+func (a *app) newConfirmRemovalCommand() *cobra.Command {
 	var clusters int32
 	var confirmation command.Confirmation
 	c := &cobra.Command{
 		Use: "confirm-removal NAME --clusters N", Short: "Agree to the removal of an operator from many clusters",
 		Long:    confirmRemovalLong,
 		Example: "  bellwether operator confirm-removal echo --clusters 40",
-		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.confirmRemoval(c.Context(), args[0], clusters, confirmation)
 		},
 	}
 	confirmation.Add(c)
 	c.Flags().Int32Var(&clusters, "clusters", 0, "The number `N` of clusters that it is to be removed from. Required.")
-	command.Required(c, "clusters")
+	command.RequireFlags(c, "clusters")
 	return c
 }
 
+// confirmRemoval confirms the uninstallation that waits in the operator's status.
+// clusters must equal the number of clusters in it.
 func (a *app) confirmRemoval(ctx context.Context, name string, clusters int32,
 	confirmation command.Confirmation) error {
 	h, err := a.Hub()
@@ -60,31 +62,31 @@ func (a *app) confirmRemoval(ctx context.Context, name string, clusters int32,
 	if err != nil {
 		return err
 	}
-	asked := operator.Status.Removal
+	removal := operator.Status.Removal
 	switch {
-	case asked == nil || asked.Request == "":
+	case removal == nil || removal.Request == "":
 		return fmt.Errorf("no removal of operator %s waits for a confirmation", name)
-	case asked.Unconfirmed != clusters:
+	case removal.Unconfirmed != clusters:
 		return exit.Hintf("look at the clusters with: bellwether operator get "+name,
-			"operator %s is to be removed from %s, not from %d", name, phrase.Count(asked.Unconfirmed, "cluster"),
+			"operator %s is to be removed from %s, not from %d", name, phrase.Count(removal.Unconfirmed, "cluster"),
 			clusters)
 	}
 	if err := a.Require(ctx, h, "agree to the removal of operator "+operator.Name,
-		command.RemoveRight("managedoperators", operator.Namespace, operator.Name)); err != nil {
+		command.NewRemovePermission("managedoperators", operator.Namespace, operator.Name)); err != nil {
 		return err
 	}
-	loss, err := removalLoss(ctx, h, operator)
+	effects, err := describeRemoval(ctx, h, operator)
 	if err != nil {
 		return err
 	}
-	if err := a.Confirm(confirmation, loss); err != nil {
+	if err := a.Confirm(confirmation, effects); err != nil {
 		return err
 	}
 	before := operator.DeepCopy()
 	if operator.Spec.Removal == nil {
 		operator.Spec.Removal = &v1alpha1.OperatorRemoval{}
 	}
-	operator.Spec.Removal.Confirm = asked.Request
+	operator.Spec.Removal.Confirm = removal.Request
 	if err := h.Patch(ctx, operator, client.MergeFrom(before), hub.FieldOwner); err != nil {
 		return fmt.Errorf("confirm the removal of operator %s: %w", name, err)
 	}
@@ -92,46 +94,49 @@ func (a *app) confirmRemoval(ctx context.Context, name string, clusters int32,
 	return nil
 }
 
-// removalLoss says what a confirmation does. The clusters are named if the hub asked for the ones that are seen now.
-func removalLoss(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator) (string, error) {
-	installs, err := hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(o))
+// describeRemoval returns the text of the confirmation. It names the clusters if their number is the number that the
+// hub has reported; otherwise the clusters have changed since then.
+func describeRemoval(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator) (string, error) {
+	installs, err := hub.ListInstalls(ctx, h, client.ObjectKeyFromObject(o))
 	if err != nil {
 		return "", err
 	}
-	clusters, err := hub.Clusters(ctx, h)
+	clusters, err := hub.ListClusters(ctx, h)
 	if err != nil {
 		return "", err
 	}
-	from := phrase.Count(o.Status.Removal.Unconfirmed, "cluster")
-	if names := leavingClusters(o, clusters, installs); len(names) == int(o.Status.Removal.Unconfirmed) {
-		from += ": " + phrase.First(names, maxNamed)
+	subject := phrase.Count(o.Status.Removal.Unconfirmed, "cluster")
+	if names := listUnconfirmedClusters(o, clusters, installs); len(names) == int(o.Status.Removal.Unconfirmed) {
+		subject += ": " + phrase.First(names, maxConfirmedNames)
 	}
 	return fmt.Sprintf("This uninstalls operator %s from %s.\nIts pods and permissions are deleted there, and nobody "+
 		"acts on its custom resources any more; these and their definitions stay. It cannot be taken back: the "+
-		"operator comes back only with another rollout.\n", o.Name, from), nil
+		"operator comes back only with another rollout.\n", o.Name, subject), nil
 }
 
-// maxNamed is how many clusters a question names.
-const maxNamed = 40
+// maxConfirmedNames is the number of clusters that a confirmation names.
+const maxConfirmedNames = 40
 
-// leavingClusters are the clusters that an operator is to be uninstalled from, to which nobody has agreed; sorted.
-func leavingClusters(o *v1alpha1.ManagedOperator, clusters []v1alpha1.FleetCluster,
+// listUnconfirmedClusters returns the clusters from which an operator is to be
+// uninstalled without a confirmation yet, sorted.
+func listUnconfirmedClusters(o *v1alpha1.ManagedOperator, clusters []v1alpha1.FleetCluster,
 	installs []v1alpha1.OperatorInstall) []string {
 	selector, err := metav1.LabelSelectorAsSelector(&o.Spec.ClusterSelector)
 	if err != nil {
-		return nil // the hub says so in the operator's status
+		return nil // the hub reports it in the operator's status
 	}
-	selected := map[string]bool{}
+	excluded := map[string]bool{}
 	for i := range clusters {
 		c := &clusters[i]
-		// The hub decides about clusters that leave the fleet by themselves.
-		selected[c.Name] = c.DeletionTimestamp != nil ||
-			o.DeletionTimestamp == nil && selector.Matches(labels.Set(c.Labels))
+		staysSelected := o.DeletionTimestamp == nil && selector.Matches(labels.Set(c.Labels))
+		// A cluster that leaves the fleet follows its own offboarding policy, which needs no confirmation here.
+		excluded[c.Name] = c.DeletionTimestamp != nil || staysSelected
 	}
 	var out []string
 	for i := range installs {
 		install := &installs[i]
-		if !selected[install.Spec.Cluster] && install.DeletionTimestamp == nil &&
+		// An install with the policy Uninstall is already confirmed.
+		if !excluded[install.Spec.Cluster] && install.DeletionTimestamp == nil &&
 			install.Spec.RemovalPolicy != v1alpha1.RemovalUninstall {
 			out = append(out, install.Spec.Cluster)
 		}

@@ -34,7 +34,7 @@ func deselected(unconfirmed int32) *clitest.Hub {
 	return clitest.NewHub(objects...)
 }
 
-// TestConfirmRemovalAsks: whoever agrees reads from which clusters the operator is uninstalled, and has the right.
+// TestConfirmRemovalAsks checks that the confirmation names the clusters, and that it requires the right.
 func TestConfirmRemovalAsks(t *testing.T) {
 	const what = "This uninstalls operator echo from 2 clusters: a, b.\n"
 	for name, c := range map[string]struct {

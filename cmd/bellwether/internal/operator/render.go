@@ -16,57 +16,58 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/explain/marks"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// OperatorInput is what the details of an operator are made of.
+// OperatorInput is the data that the details of an operator are rendered from.
 type OperatorInput struct {
 	Now      time.Time
 	Operator *v1alpha1.ManagedOperator
-	// Rollouts of the operator, the newest first.
+	// Rollouts are the rollouts of the operator, the newest first.
 	Rollouts []v1alpha1.OperatorRollout
 	Installs []v1alpha1.OperatorInstall
 	Clusters []v1alpha1.FleetCluster
-	// Catalogs of the operator's namespace say for how long versions are supported.
+	// Catalogs are the catalogs of the operator's namespace. They have the dates until which versions are supported.
 	Catalogs []v1alpha1.OperatorCatalog
 }
 
-// Operator is the details of a ManagedOperator.
-func Operator(in OperatorInput, s term.Style) string {
+// RenderOperator returns the text of operator get: the details of a ManagedOperator.
+func RenderOperator(in OperatorInput, s term.Style) string {
 	o := in.Operator
 	var out strings.Builder
 	facts := &term.Table{Wrap: true}
 	facts.Add(term.Cell{Text: "Operator:"}, term.Strong.Cell(o.Name))
-	facts.Add(term.Cell{Text: "State:"}, OperatorState(o))
-	term.AddMarks(facts, marks.Group(in.Clusters, in.Installs).Operator(o))
-	facts.Add(term.PlainCells("Package:", fmt.Sprintf("%s, channel %s, catalog %s", o.Spec.Package, channelOf(o),
+	facts.Add(term.Cell{Text: "State:"}, FormatOperatorState(o))
+	term.AddMarks(facts, explain.NewFleetMarks(in.Clusters, in.Installs).Operator(o))
+	facts.Add(term.PlainCells("Package:", fmt.Sprintf("%s, channel %s, catalog %s", o.Spec.Package, formatChannel(o),
 		o.Spec.Catalog.Name))...)
-	facts.Add(term.PlainCells("Target:", targetText(o))...)
-	if text := availableText(o, in.Now); text != "" {
+	facts.Add(term.PlainCells("Target:", describeTarget(o))...)
+	if text := describeAvailable(o, in.Now); text != "" {
 		facts.Add(term.PlainCells("Available:", text)...)
 	}
-	facts.Add(term.PlainCells("Clusters:", selectorText(&o.Spec.ClusterSelector)+clusterText(o.Status.Clusters))...)
+	facts.Add(term.PlainCells("Clusters:", formatSelector(&o.Spec.ClusterSelector)+
+		formatClusterCounts(o.Status.Clusters))...)
 	facts.Add(term.PlainCells("Installed into:", cmp.Or(o.Spec.Install.Namespace,
 		o.Spec.Package)+", "+string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
 	facts.Add(term.PlainCells("On removal:",
-		string(cmp.Or(o.Spec.RemovalPolicy, v1alpha1.RemovalOrphan))+removalText(o.Status.Removal))...)
-	if text := adoptionText(o, in.Now); text != "" {
+		string(cmp.Or(o.Spec.RemovalPolicy, v1alpha1.RemovalOrphan))+describeRemovalProgress(o.Status.Removal))...)
+	if text := describeAdoption(o, in.Now); text != "" {
 		facts.Add(term.PlainCells("Adoption:", text)...)
 	}
 	for _, h := range o.Spec.Holds {
-		facts.Add(term.PlainCells("Held:", heldText(h))...)
+		facts.Add(term.PlainCells("Held:", formatHold(h))...)
 	}
 	out.WriteString(facts.Render(s))
 	term.WriteConditions(&out, o.Status.Conditions, in.Now, s)
-	if rows := VersionRows([]v1alpha1.ManagedOperator{*o}, in.Installs); len(rows) > 0 {
+	if rows := BuildVersionRows([]v1alpha1.ManagedOperator{*o}, in.Installs); len(rows) > 0 {
 		addSupport(rows, []v1alpha1.ManagedOperator{*o}, in.Catalogs)
 		out.WriteByte('\n')
-		out.WriteString(versionsOfOne(rows, in.Now, s.Wide).Render(s))
+		out.WriteString(buildVersionTable(rows, in.Now, s.Wide).Render(s))
 	}
 	if len(in.Rollouts) > 0 {
 		out.WriteByte('\n')
-		out.WriteString(rollout.History(in.Rollouts, o.Status.History,
+		out.WriteString(rollout.BuildHistoryTable(in.Rollouts, o.Status.History,
 			term.Listing{Now: in.Now, Wide: s.Wide}).Render(s))
 	}
 	rollout.WriteDecisions(&out, o, "", in.Now, s)
@@ -74,8 +75,8 @@ func Operator(in OperatorInput, s term.Style) string {
 	return out.String()
 }
 
-// adoptionText says whether what others installed was taken over; empty where nothing is to be.
-func adoptionText(o *v1alpha1.ManagedOperator, now time.Time) string {
+// describeAdoption returns whether existing installs were taken over; empty if the operator does not adopt.
+func describeAdoption(o *v1alpha1.ManagedOperator, now time.Time) string {
 	a := o.Status.Adoption
 	switch {
 	case o.Spec.Adopt == nil:
@@ -87,8 +88,9 @@ func adoptionText(o *v1alpha1.ManagedOperator, now time.Time) string {
 		phrase.Count(a.Clusters, "cluster"), a.Rollout, term.Clock(now, a.EndedAt))
 }
 
-// removalText is how far the removal from clusters has come.
-func removalText(r *v1alpha1.RemovalProgress) string {
+// describeRemovalProgress returns the end of a sentence: how many clusters are uninstalling the operator, waiting or
+// unconfirmed. It is empty if r is nil.
+func describeRemovalProgress(r *v1alpha1.RemovalProgress) string {
 	if r == nil {
 		return ""
 	}
@@ -99,31 +101,34 @@ func removalText(r *v1alpha1.RemovalProgress) string {
 	return text
 }
 
-func targetText(o *v1alpha1.ManagedOperator) string {
-	asked := "the head of the channel"
+// describeTarget returns the version that is rolled out, and why it is the target.
+func describeTarget(o *v1alpha1.ManagedOperator) string {
+	origin := "the head of the channel"
 	if o.Spec.Version != "" {
-		asked = "requested: " + o.Spec.Version
+		origin = "requested: " + o.Spec.Version
 	}
 	if o.Status.Target == nil {
-		return "not resolved yet (" + asked + ")"
+		return "not resolved yet (" + origin + ")"
 	}
+	// The origin of an exact version is enough of a reason.
 	if reason := o.Status.Target.Reason; reason != "" && !catalogs.IsExact(o.Spec.Version) {
-		asked = reason
+		origin = reason
 	}
-	return fmt.Sprintf("%s (%s)", o.Status.Target.Version, asked)
+	return fmt.Sprintf("%s (%s)", o.Status.Target.Version, origin)
 }
 
-func selectorText(s *metav1.LabelSelector) string {
+func formatSelector(s *metav1.LabelSelector) string {
 	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return "every cluster"
 	}
 	return strings.ReplaceAll(metav1.FormatLabelSelector(s), ",", ", ")
 }
 
-func clusterText(n v1alpha1.ClusterCounts) string {
+func formatClusterCounts(n v1alpha1.ClusterCounts) string {
 	return fmt.Sprintf(": %d selected, %d updated, %d ready, %d offline", n.Selected, n.Updated, n.Ready, n.Offline)
 }
 
+// writeNotReady writes a table of the installs that are not Ready, with at most term.MaxRows rows.
 func writeNotReady(out *strings.Builder, in OperatorInput, s term.Style) {
 	t := &term.Table{Header: []string{"CLUSTER", "DESIRED", "INSTALLED", "STATE", "MESSAGE"}, Wrap: true}
 	for i := range in.Installs {
@@ -146,8 +151,8 @@ func writeNotReady(out *strings.Builder, in OperatorInput, s term.Style) {
 	}
 }
 
-// Operators is the table of ManagedOperators. With the namespaces, there is room for fewer of the counts.
-func Operators(list []v1alpha1.ManagedOperator, known *marks.Fleet, l term.Listing) *term.Table {
+// BuildOperatorTable returns the table of operator list. A table with namespaces has room for fewer counts.
+func BuildOperatorTable(list []v1alpha1.ManagedOperator, fleetMarks *explain.FleetMarks, l term.Listing) *term.Table {
 	t := &term.Table{Header: []string{"NAME", "TARGET", "STATE", "READY"}}
 	if l.Wide || !l.Namespaces {
 		t.Header = append(t.Header, "UPDATED", "AGE")
@@ -160,30 +165,32 @@ func Operators(list []v1alpha1.ManagedOperator, known *marks.Fleet, l term.Listi
 		t.Header = append(t.Header, "MESSAGE")
 	}
 	for i := range list {
-		t.Add(l.Row(list[i].Namespace, operatorRow(&list[i], known, l))...)
+		t.Add(l.Row(list[i].Namespace, buildOperatorRow(&list[i], fleetMarks, l))...)
 	}
 	return l.Table(t)
 }
 
-func operatorRow(o *v1alpha1.ManagedOperator, known *marks.Fleet, l term.Listing) []term.Cell {
+// buildOperatorRow returns the row of an operator, with the columns of BuildOperatorTable.
+func buildOperatorRow(o *v1alpha1.ManagedOperator, fleetMarks *explain.FleetMarks, l term.Listing) []term.Cell {
 	n := o.Status.Clusters
-	row := []term.Cell{{Text: o.Name}, {Text: TargetOf(o)}, OperatorState(o), partCell(n.Ready, n.Selected)}
+	row := []term.Cell{{Text: o.Name}, {Text: FormatTarget(o)}, FormatOperatorState(o),
+		formatFraction(n.Ready, n.Selected)}
 	if l.Wide || !l.Namespaces {
-		row = append(row, partCell(n.Updated, n.Selected), term.Cell{Text: term.Age(l.Now, o.CreationTimestamp)})
+		row = append(row, formatFraction(n.Updated, n.Selected), term.Cell{Text: term.Age(l.Now, o.CreationTimestamp)})
 	}
 	if l.Wide {
-		row = append(append(row, rolloutCell(o.Status.Rollout)),
-			term.PlainCells(o.Spec.Package, channelOf(o), o.Spec.Catalog.Name)...)
+		row = append(append(row, formatRollout(o.Status.Rollout)),
+			term.PlainCells(o.Spec.Package, formatChannel(o), o.Spec.Catalog.Name)...)
 	}
-	row = append(row, term.MarksCell(known.Operator(o)))
+	row = append(row, term.MarksCell(fleetMarks.Operator(o)))
 	if l.Wide {
 		row = append(row, term.Cell{Text: term.Headline(o.Status.Conditions)})
 	}
 	return row
 }
 
-// OperatorState returns a ManagedOperator's state in a word.
-func OperatorState(o *v1alpha1.ManagedOperator) term.Cell {
+// FormatOperatorState returns the state of a ManagedOperator in one word.
+func FormatOperatorState(o *v1alpha1.ManagedOperator) term.Cell {
 	switch {
 	case o.DeletionTimestamp != nil:
 		return term.Warn.Cell("Deleting")
@@ -194,38 +201,41 @@ func OperatorState(o *v1alpha1.ManagedOperator) term.Cell {
 	}
 }
 
-// TargetOf returns the version that a ManagedOperator rolls out.
-func TargetOf(o *v1alpha1.ManagedOperator) string {
+// FormatTarget returns the version that a ManagedOperator rolls out, or the requested version if it is not resolved
+// yet.
+func FormatTarget(o *v1alpha1.ManagedOperator) string {
 	if o.Status.Target != nil {
 		return o.Status.Target.Version
 	}
-	return term.OrDash(o.Spec.Version)
+	return term.DashIfEmpty(o.Spec.Version)
 }
 
-func channelOf(o *v1alpha1.ManagedOperator) string {
+// formatChannel returns the resolved channel, else the channel in the spec, else "(default)".
+func formatChannel(o *v1alpha1.ManagedOperator) string {
 	if o.Status.Target != nil {
 		return o.Status.Target.Channel
 	}
 	return cmp.Or(o.Spec.Channel, "(default)")
 }
 
-// partCell is a count of all, such as 3/5.
-func partCell(n, of int32) term.Cell {
-	return term.Cell{Text: term.Fraction(n, of), Tone: shareCell(n, of).Tone}
+// formatFraction returns a count with its total, such as 3/5.
+func formatFraction(n, total int32) term.Cell {
+	return term.Cell{Text: term.Fraction(n, total), Tone: formatCount(n, total).Tone}
 }
 
-func shareCell[N int | int32](n, of N) term.Cell {
+// formatCount returns n: as a warning if it is less than total, as good if it is not, and dimmed if total is 0.
+func formatCount[N int | int32](n, total N) term.Cell {
 	switch {
-	case n < of:
+	case n < total:
 		return term.Warn.Cell(term.Count(n))
-	case of > 0:
+	case total > 0:
 		return term.Good.Cell(term.Count(n))
 	default:
 		return term.Dim.Cell(term.Count(n))
 	}
 }
 
-func rolloutCell(r *v1alpha1.RolloutSummary) term.Cell {
+func formatRollout(r *v1alpha1.RolloutSummary) term.Cell {
 	if r == nil {
 		return term.Dim.Cell("-")
 	}

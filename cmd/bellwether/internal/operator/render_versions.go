@@ -10,66 +10,68 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// VersionRow says which clusters run one version of one operator.
+// VersionRow is one version of an operator, with the clusters that run it.
 type VersionRow struct {
 	Namespace string `json:"namespace"`
 	Operator  string `json:"operator"`
-	// Version is empty for clusters that run none.
+	// Version is empty for clusters that run no version.
 	Version string `json:"version,omitempty"`
-	// Target is true for the version that the operator's newest rollout goes to.
+	// Target is true for the version that the operator's newest rollout installs.
 	Target   bool     `json:"target"`
 	Ready    int      `json:"ready"`
 	Clusters []string `json:"clusters"`
-	// EndOfSupport is the last day on which the version is supported, and SupportedKubernetes where it runs, as the
-	// catalog says.
+	// EndOfSupport is the last day on which the version is supported, and SupportedKubernetes the range of Kubernetes
+	// versions that it supports, both from the catalog.
 	EndOfSupport        string                    `json:"endOfSupport,omitempty"`
 	SupportedKubernetes *v1alpha1.KubernetesRange `json:"supportedKubernetes,omitempty"`
 }
 
-// addSupport adds what the catalogs say of the versions.
+// addSupport sets the fields about support in the rows from the catalogs of the operators. It changes no row without a
+// version or without its operator in operators.
 func addSupport(rows []VersionRow, operators []v1alpha1.ManagedOperator, catalogs []v1alpha1.OperatorCatalog) {
-	said := map[[4]string]v1alpha1.CatalogVersion{}
+	// The keys are the namespace and name of the catalog, the package and the version.
+	catalogVersions := map[[4]string]v1alpha1.CatalogVersion{}
 	for _, c := range catalogs {
 		for _, p := range c.Status.Packages {
 			for _, v := range p.Versions {
-				said[[4]string{c.Namespace, c.Name, p.Name, v.Version}] = v
+				catalogVersions[[4]string{c.Namespace, c.Name, p.Name, v.Version}] = v
 			}
 		}
 	}
 	for _, o := range operators {
 		for i, r := range rows {
 			if r.Namespace == o.Namespace && r.Operator == o.Name && r.Version != "" {
-				v := said[[4]string{o.Namespace, o.Spec.Catalog.Name, o.Spec.Package, r.Version}]
+				v := catalogVersions[[4]string{o.Namespace, o.Spec.Catalog.Name, o.Spec.Package, r.Version}]
 				rows[i].EndOfSupport, rows[i].SupportedKubernetes = v.EndOfSupport, v.SupportedKubernetes
 			}
 		}
 	}
 }
 
-func supportCell(day string, now time.Time) term.Cell {
-	if registryv1.SupportEnded(day, now) {
+func formatSupportEnd(day string, now time.Time) term.Cell {
+	if bundles.IsSupportEnded(day, now) {
 		return term.Warn.Cell(day + " (ended)")
 	}
-	return term.Cell{Text: term.OrDash(day)}
+	return term.Cell{Text: term.DashIfEmpty(day)}
 }
 
-func supportedOn(r *v1alpha1.KubernetesRange) term.Cell {
+func formatKubernetesRange(r *v1alpha1.KubernetesRange) term.Cell {
 	if r == nil {
 		return term.Cell{Text: "-"}
 	}
-	return term.Cell{Text: registryv1.KubernetesRange{Min: r.Min, Max: r.Max}.String()}
+	return term.Cell{Text: bundles.KubernetesRange{Min: r.Min, Max: r.Max}.String()}
 }
 
-// VersionRows sorts the installs by operator and version: the newest version
-// first, and the clusters that run none last.
-func VersionRows(operators []v1alpha1.ManagedOperator, installs []v1alpha1.OperatorInstall) []VersionRow {
+// BuildVersionRows groups the installs by operator and version: the newest
+// version first, and clusters without a version last.
+func BuildVersionRows(operators []v1alpha1.ManagedOperator, installs []v1alpha1.OperatorInstall) []VersionRow {
 	type key struct{ namespace, operator, version string }
 	rows := map[key]*VersionRow{}
 	targets := map[key]bool{}
@@ -79,15 +81,15 @@ func VersionRows(operators []v1alpha1.ManagedOperator, installs []v1alpha1.Opera
 		}
 	}
 	for i := range installs {
-		in := &installs[i]
-		k := key{in.Spec.Operator.Namespace, in.Spec.Operator.Name, hub.InstalledVersion(in)}
+		install := &installs[i]
+		k := key{install.Spec.Operator.Namespace, install.Spec.Operator.Name, hub.InstalledVersion(install)}
 		row, ok := rows[k]
 		if !ok {
 			row = &VersionRow{Namespace: k.namespace, Operator: k.operator, Version: k.version, Target: targets[k]}
 			rows[k] = row
 		}
-		row.Clusters = append(row.Clusters, in.Spec.Cluster)
-		if term.Condition(in.Status.Conditions, v1alpha1.ConditionReady).Status == "True" {
+		row.Clusters = append(row.Clusters, install.Spec.Cluster)
+		if term.Condition(install.Status.Conditions, v1alpha1.ConditionReady).Status == "True" {
 			row.Ready++
 		}
 	}
@@ -103,8 +105,8 @@ func VersionRows(operators []v1alpha1.ManagedOperator, installs []v1alpha1.Opera
 	return out
 }
 
-// Versions is the table of who runs what.
-func Versions(rows []VersionRow, l term.Listing) *term.Table {
+// BuildVersionsTable returns the table of bellwether versions.
+func BuildVersionsTable(rows []VersionRow, l term.Listing) *term.Table {
 	t := &term.Table{Header: []string{"OPERATOR", "VERSION", "TARGET", "READY", "SUPPORTED UNTIL"}}
 	if l.Wide {
 		t.Header = append(t.Header, "KUBERNETES", "NAMES")
@@ -117,17 +119,18 @@ func Versions(rows []VersionRow, l term.Listing) *term.Table {
 		} else {
 			previous = key
 		}
-		row := append([]term.Cell{term.Strong.Cell(name)}, versionCells(r, l.Now)...)
+		row := append([]term.Cell{term.Strong.Cell(name)}, buildVersionCells(r, l.Now)...)
 		if l.Wide {
-			row = append(row, supportedOn(r.SupportedKubernetes), term.Cell{Text: strings.Join(r.Clusters, ",")})
+			row = append(row, formatKubernetesRange(r.SupportedKubernetes),
+				term.Cell{Text: strings.Join(r.Clusters, ",")})
 		}
 		t.Add(l.Row(r.Namespace, row)...)
 	}
 	return l.Table(t)
 }
 
-// versionCells are the cells that every table of versions has.
-func versionCells(r VersionRow, now time.Time) []term.Cell {
+// buildVersionCells returns the cells that all tables of versions have.
+func buildVersionCells(r VersionRow, now time.Time) []term.Cell {
 	target := term.Cell{}
 	if r.Target {
 		target = term.Good.Cell("✓")
@@ -136,23 +139,24 @@ func versionCells(r VersionRow, now time.Time) []term.Cell {
 	if r.Version == "" {
 		version = term.Dim.Cell("(none)")
 	}
-	return []term.Cell{version, target, partCell(int32(r.Ready), int32(len(r.Clusters))),
-		supportCell(r.EndOfSupport, now)}
+	return []term.Cell{version, target, formatFraction(int32(r.Ready), int32(len(r.Clusters))),
+		formatSupportEnd(r.EndOfSupport, now)}
 }
 
-// maxRunning is how many clusters are named that run one version; -o wide names all.
-const maxRunning = 5
+// maxVersionClusters is the number of clusters that are named for a version; -o wide names all.
+const maxVersionClusters = 5
 
-// versionsOfOne is the table of which clusters run what of one operator.
-func versionsOfOne(rows []VersionRow, now time.Time, wide bool) *term.Table {
+// buildVersionTable returns the table of one operator's versions, for its details.
+func buildVersionTable(rows []VersionRow, now time.Time, wide bool) *term.Table {
 	t := &term.Table{Wrap: true,
 		Header: []string{"VERSION", "TARGET", "READY", "SUPPORTED UNTIL", "KUBERNETES", "NAMES"}}
 	for _, r := range rows {
-		names := phrase.First(r.Clusters, maxRunning)
+		names := phrase.First(r.Clusters, maxVersionClusters)
 		if wide {
 			names = strings.Join(r.Clusters, ", ")
 		}
-		t.Add(append(versionCells(r, now), supportedOn(r.SupportedKubernetes), term.Cell{Text: names})...)
+		t.Add(append(buildVersionCells(r, now), formatKubernetesRange(r.SupportedKubernetes),
+			term.Cell{Text: names})...)
 	}
 	return t
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/rollouts/freeze"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
 const repairLong = `Have OLM install an operator on a cluster again, where it has lost what came with it.
@@ -35,55 +35,57 @@ deletes the operator's ClusterServiceVersion on the cluster, and waits until the
 that the operator is Ready. Its pods start anew. Custom resources that still exist are kept;
 those of a deleted definition are gone.
 
-The agent has to report, and the cluster must not be frozen: the agent approves what OLM
+The agent must report, and the cluster must not be frozen: the agent approves what OLM
 installs. You need the cluster's kubeconfig, of a user who may delete
 ClusterServiceVersions in the operator's namespace.`
 
-// repair is one run of the command.
-type repair struct {
+// repairOptions are the flags of operator repair.
+type repairOptions struct {
 	target       hub.ClusterFlags
 	confirmation command.Confirmation
 	timeout      time.Duration
 }
 
-func (a *app) repairCommand() *cobra.Command {
-	var r repair
+func (a *app) newRepairCommand() *cobra.Command {
+	var o repairOptions
 	c := &cobra.Command{
 		Use: "repair CLUSTER NAME", Short: "Have OLM install an operator again that has lost what came with it",
 		Long:              repairLong,
 		Example:           "  bellwether operator repair prod-2 echo --cluster-kubeconfig prod-2.kubeconfig",
 		Args:              command.ExactArgs("the cluster's name", "the operator's name"),
-		ValidArgsFunction: a.Complete(command.ClusterNames, command.OperatorNames),
+		ValidArgsFunction: a.Complete(command.ListClusterNames, command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.repair(c.Context(), &r, args[0], args[1])
+			return a.repair(c.Context(), &o, args[0], args[1])
 		},
 	}
-	r.target.Add(c)
-	r.confirmation.Add(c)
-	command.Timeout(c, &r.timeout, 10*time.Minute, "How long to wait until the operator is Ready.")
-	command.Required(c, "cluster-kubeconfig")
+	o.target.Add(c)
+	o.confirmation.Add(c)
+	command.AddTimeout(c, &o.timeout, 10*time.Minute, "How long to wait until the operator is Ready.")
+	command.RequireFlags(c, "cluster-kubeconfig")
 	return c
 }
 
-func (a *app) repair(ctx context.Context, r *repair, cluster, operator string) error {
+// repair deletes the ClusterServiceVersion of an operator that has lost objects on a cluster, and waits until OLM has
+// installed the operator again.
+func (a *app) repair(ctx context.Context, o *repairOptions, cluster, operator string) error {
 	h, err := a.Hub()
 	if err != nil {
 		return err
 	}
-	install, err := a.lostInstall(ctx, h, cluster, operator)
+	install, err := a.readRepairableInstall(ctx, h, cluster, operator)
 	if err != nil {
 		return err
 	}
-	downstream, err := a.ConnectCluster(&r.target)
+	downstream, err := a.ConnectCluster(&o.target)
 	if err != nil {
 		return err
 	}
-	csv, err := incompleteCSV(ctx, downstream, install)
+	csv, err := readIncompleteCSV(ctx, downstream, install)
 	if err != nil {
 		return err
 	}
-	lost, _ := explain.Lost(install)
-	if err := a.Confirm(r.confirmation, fmt.Sprintf("%s.\nThis deletes ClusterServiceVersion %s in namespace %s of "+
+	lost, _ := explain.DescribeLostObjects(install)
+	if err := a.Confirm(o.confirmation, fmt.Sprintf("%s.\nThis deletes ClusterServiceVersion %s in namespace %s of "+
 		"cluster %s, and OLM installs the operator again.\nIts pods start anew, and custom resources that still exist "+
 		"are kept.\n", lost, csv.Name, csv.Namespace, cluster)); err != nil {
 		return err
@@ -92,7 +94,7 @@ func (a *app) repair(ctx context.Context, r *repair, cluster, operator string) e
 		return fmt.Errorf("delete ClusterServiceVersion %s/%s on cluster %s: %w", csv.Namespace, csv.Name, cluster, err)
 	}
 	a.Step("deleted ClusterServiceVersion %s/%s; OLM installs the operator again", csv.Namespace, csv.Name)
-	return a.awaitRepair(ctx, h, r, downstream, csv, install)
+	return a.waitForRepair(ctx, h, o, downstream, csv, install)
 }
 
 // readCSV reads a ClusterServiceVersion on its cluster.
@@ -105,46 +107,47 @@ func readCSV(ctx context.Context, downstream client.Reader, key client.ObjectKey
 	return csv, nil
 }
 
-// incompleteCSV reads the ClusterServiceVersion of an install on its cluster. It is an error unless that one is Pending
-// there or a definition of it is missing: then the kubeconfig leads to another cluster, or the operator was repaired
-// meanwhile.
-func incompleteCSV(ctx context.Context, downstream client.Reader,
+// readIncompleteCSV reads the ClusterServiceVersion of an install on its cluster. It returns an error unless its
+// phase is Pending or one of its CustomResourceDefinitions is missing: otherwise the kubeconfig is of another
+// cluster, or the operator is already repaired.
+func readIncompleteCSV(ctx context.Context, downstream client.Reader,
 	install *v1alpha1.OperatorInstall) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	cluster, release := install.Spec.Cluster, install.Spec.Admission.Release
 	key := client.ObjectKey{Namespace: release.TargetNamespace(), Name: release.Bundle}
-	check := fmt.Sprintf("check that --cluster-kubeconfig is the one of cluster %s; if it is, the operator was "+
+	hint := fmt.Sprintf("check that --cluster-kubeconfig is the one of cluster %s; if it is, the operator was "+
 		"installed again already, or OLM is about to do so", cluster)
 	csv, err := readCSV(ctx, downstream, key, cluster)
 	if apierrors.IsNotFound(err) {
-		return nil, exit.Hintf(check, "there is no ClusterServiceVersion %s on that cluster; nothing was deleted", key)
+		return nil, exit.Hintf(hint, "there is no ClusterServiceVersion %s on that cluster; nothing was deleted", key)
 	} else if err != nil {
 		return nil, err
 	}
 	if csv.Status.Phase == operatorsv1alpha1.CSVPhasePending {
 		return csv, nil
 	}
-	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
+	for _, definition := range csv.Spec.CustomResourceDefinitions.Owned {
 		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1",
 			Kind: "CustomResourceDefinition"}}
-		err := downstream.Get(ctx, client.ObjectKey{Name: owned.Name}, crd)
+		err := downstream.Get(ctx, client.ObjectKey{Name: definition.Name}, crd)
 		switch {
 		case apierrors.IsNotFound(err):
 			return csv, nil
 		case err != nil:
-			return nil, fmt.Errorf("read CustomResourceDefinition %s on cluster %s: %w", owned.Name, cluster, err)
+			return nil, fmt.Errorf("read CustomResourceDefinition %s on cluster %s: %w", definition.Name, cluster, err)
 		}
 	}
 	phase := "has the phase " + string(csv.Status.Phase)
 	if csv.Status.Phase == "" {
 		phase = "has no phase yet"
 	}
-	return nil, exit.Hintf(check, "nothing was deleted, because nothing is lost on that cluster: "+
+	return nil, exit.Hintf(hint, "nothing was deleted, because nothing is lost on that cluster: "+
 		"ClusterServiceVersion %s %s, and its CustomResourceDefinitions exist", key, phase)
 }
 
-// lostInstall returns the install of an operator on a cluster, if it has lost something and can be repaired now.
-func (a *app) lostInstall(ctx context.Context, h *hub.Client, cluster, operator string) (*v1alpha1.OperatorInstall,
-	error) {
+// readRepairableInstall returns the install of an operator on a cluster. It returns an error if the agent reports no
+// loss, or if the cluster is offline or frozen, because the agent must approve the InstallPlan.
+func (a *app) readRepairableInstall(ctx context.Context, h *hub.Client,
+	cluster, operator string) (*v1alpha1.OperatorInstall, error) {
 	c, err := h.Cluster(ctx, cluster)
 	if err != nil {
 		return nil, err
@@ -159,47 +162,47 @@ func (a *app) lostInstall(ctx context.Context, h *hub.Client, cluster, operator 
 	if err := h.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
 		return nil, fmt.Errorf("read operator %s on cluster %s: %w", o.Name, cluster, err)
 	}
-	if _, lost := explain.Lost(install); !lost {
+	if _, lost := explain.DescribeLostObjects(install); !lost {
 		return nil, exit.Hintf(fmt.Sprintf("find out what is wrong with: %s why %s %s", a.Self, cluster, o.Name),
 			"nothing that came with operator %s is reported as lost on cluster %s", o.Name, cluster)
 	}
 	if !conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline) {
 		return nil, exit.Hintf(fmt.Sprintf("find out why with: %s why %s", a.Self, cluster), "the agent of cluster %s "+
-			"does not report, and it has to approve what OLM installs", cluster)
+			"does not report, and it must approve what OLM installs", cluster)
 	}
-	freezes, err := h.Freezes(ctx)
+	freezes, err := h.ListFreezes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read FleetFreezes: %w", err)
 	}
-	if f := freeze.Of(freezes, cluster); f != nil {
+	if f := holds.FreezeOf(freezes, cluster); f != nil {
 		return nil, fmt.Errorf("cluster %s is frozen, so its agent does not approve what OLM installs: %s", cluster,
-			freeze.Message(f))
+			holds.FreezeMessage(f))
 	}
 	return install, nil
 }
 
-// awaitRepair waits until OLM has installed another ClusterServiceVersion than the deleted one, and the agent reports
-// that the operator is Ready. What cannot be read is asked for again until the timeout.
-func (a *app) awaitRepair(ctx context.Context, h *hub.Client, r *repair, downstream client.Reader,
+// waitForRepair waits until OLM has created a new ClusterServiceVersion, and the agent reports that the operator is
+// Ready. It retries failed reads until the timeout.
+func (a *app) waitForRepair(ctx context.Context, h *hub.Client, o *repairOptions, downstream client.Reader,
 	deleted *operatorsv1alpha1.ClusterServiceVersion, install *v1alpha1.OperatorInstall) error {
 	progress := a.Progress("waiting until operator " + install.Spec.Operator.Name + " is Ready")
-	var unread error
-	err := hub.Poll(ctx, r.timeout, func() (bool, error) {
+	var readErr error
+	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
 		repaired, err := isRepaired(ctx, h, downstream, deleted, install)
-		unread = err
+		readErr = err
 		return repaired, nil
 	})
 	progress.Stop()
 	if errors.Is(err, context.DeadlineExceeded) {
-		why := cmp.Or(phrase.OneLine(conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady).Message),
+		reason := cmp.Or(phrase.OneLine(conditions.Get(install.Status.Conditions, v1alpha1.ConditionReady).Message),
 			"the agent has reported nothing")
-		if unread != nil {
-			why = phrase.OneLine(unread.Error())
+		if readErr != nil {
+			reason = phrase.OneLine(readErr.Error())
 		}
 		return exit.Hintf(fmt.Sprintf("find out why with: %s why %s %s --cluster-kubeconfig FILE", a.Self,
 			install.Spec.Cluster, install.Spec.Operator.Name), "operator %s on cluster %s is not Ready %s after "+
 			"ClusterServiceVersion %s was deleted: %s", install.Spec.Operator.Name, install.Spec.Cluster,
-			term.Span(r.timeout), deleted.Name, why)
+			term.Span(o.timeout), deleted.Name, reason)
 	}
 	if err != nil {
 		return fmt.Errorf("wait until operator %s on cluster %s is Ready: %w", install.Spec.Operator.Name,
@@ -209,8 +212,8 @@ func (a *app) awaitRepair(ctx context.Context, h *hub.Client, r *repair, downstr
 	return nil
 }
 
-// isRepaired tells whether there is another ClusterServiceVersion than the deleted one, which has succeeded, and the
-// operator is Ready. It reads the install again.
+// isRepaired reports whether a ClusterServiceVersion other than the deleted one has succeeded and the operator is
+// Ready. It reads the current state into install.
 func isRepaired(ctx context.Context, h *hub.Client, downstream client.Reader,
 	deleted *operatorsv1alpha1.ClusterServiceVersion, install *v1alpha1.OperatorInstall) (bool, error) {
 	csv, err := readCSV(ctx, downstream, client.ObjectKeyFromObject(deleted), install.Spec.Cluster)

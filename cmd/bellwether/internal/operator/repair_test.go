@@ -25,7 +25,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
 
-// TestRepairRefuses: nothing is deleted on a cluster where that would not repair the operator.
+// TestRepairRefuses checks that nothing is deleted on a cluster where the deletion would not repair the operator.
 func TestRepairRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		install func(*v1alpha1.OperatorInstall)
@@ -102,8 +102,7 @@ func lostOperator(t *testing.T, report func(*v1alpha1.OperatorInstall), offline 
 	return clitest.NewHub(clitest.Operator("echo", "1.1.0"), cluster, install)
 }
 
-// TestRepair is what a person reads, with an OLM and an agent that do their part as soon as the
-// ClusterServiceVersion is deleted.
+// TestRepair checks the output of a repair. OLM and the agent are simulated after the deletion.
 func TestRepair(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer string
@@ -169,7 +168,7 @@ func TestRepair(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got := h.Run(t, append(strings.Fields("operator repair a echo --cluster-kubeconfig a.kubeconfig"),
 					strings.Fields(test.args)...)...)
-				fixture.Golden(t, "repair-"+name, fmt.Sprintf("exit code %d\n%s%s", got.Code, got.Out, got.Err))
+				fixture.AssertGolden(t, "repair-"+name, fmt.Sprintf("exit code %d\n%s%s", got.Code, got.Out, got.Err))
 			})
 		})
 	}

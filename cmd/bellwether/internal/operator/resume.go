@@ -15,7 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const resumeLong = `Go on with an operator that the hub found on clusters.
@@ -28,30 +28,31 @@ held.
 
 With --all every operator in the namespace that waits is resumed (with -A: in all namespaces).`
 
-func (a *app) resumeCommand() *cobra.Command {
+func (a *app) newResumeCommand() *cobra.Command {
 	var all bool
-	var in command.Scope
+	var scope command.Scope
 	c := &cobra.Command{
 		Use: "resume NAME | --all", Short: "Go on with an operator that the hub found on clusters",
 		Long: resumeLong, Example: "  bellwether operator resume echo\n  bellwether operator resume --all -A",
-		Args: command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		Args: command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
-			case all == (len(args) == 1):
+			case all == (len(args) == 1): // both or none
 				return exit.Hintf("usage: "+c.UseLine(), "set either the name of the operator or --all")
-			case in.All && !all:
+			case scope.All && !all:
 				return exit.Hintf("set --all too", "--all-namespaces has no effect without --all")
 			case all:
-				return a.resumeAll(c.Context(), in.All)
+				return a.resumeAll(c.Context(), scope.All)
 			}
 			return a.resumeNamed(c.Context(), args[0])
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "Resume every operator that waits for it.")
-	in.Add(c)
+	scope.Add(c)
 	return c
 }
 
+// resumeNamed resumes one operator, which must wait for it.
 func (a *app) resumeNamed(ctx context.Context, name string) error {
 	h, err := a.Hub()
 	if err != nil {
@@ -67,38 +68,39 @@ func (a *app) resumeNamed(ctx context.Context, name string) error {
 	return a.resume(ctx, h, o)
 }
 
-func (a *app) resumeAll(ctx context.Context, everywhere bool) error {
+// resumeAll resumes every operator that waits for it, and returns all failures.
+func (a *app) resumeAll(ctx context.Context, allNamespaces bool) error {
 	h, err := a.Hub()
 	if err != nil {
 		return err
 	}
 	var list v1alpha1.ManagedOperatorList
-	var in []client.ListOption
-	if !everywhere {
-		in = append(in, client.InNamespace(h.Namespace))
+	var options []client.ListOption
+	if !allNamespaces {
+		options = append(options, client.InNamespace(h.Namespace))
 	}
-	if err := h.List(ctx, &list, in...); err != nil {
+	if err := h.List(ctx, &list, options...); err != nil {
 		return fmt.Errorf("list operators: %w", err)
 	}
-	resumed, failed := 0, []error{}
+	resumed, failures := 0, []error{}
 	for i := range list.Items {
 		if list.Items[i].Status.Recovery == nil {
 			continue
 		}
 		if err := a.resume(ctx, h, &list.Items[i]); err != nil {
-			failed = append(failed, err)
+			failures = append(failures, err)
 			continue
 		}
 		resumed++
 	}
-	if resumed == 0 && len(failed) == 0 {
+	if resumed == 0 && len(failures) == 0 {
 		a.Step("no operator waits to be resumed")
 	}
-	return errors.Join(failed...)
+	return errors.Join(failures...)
 }
 
-// resume agrees to what the operator's status asks for. The resource version is a
-// precondition: nobody agrees to more than they could have seen.
+// resume confirms the request in the operator's status. The resource version is a precondition, so that the user
+// confirms only the state that the command has read.
 func (a *app) resume(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator) error {
 	before := o.DeepCopy()
 	o.Spec.Resume = o.Status.Recovery.Request

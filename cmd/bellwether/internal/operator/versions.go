@@ -15,39 +15,40 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-// VersionsCommand returns the command that shows which cluster runs which version.
+// VersionsCommand returns the command that shows which clusters run which versions.
 func VersionsCommand(env *command.Env) *cobra.Command {
 	a := &app{env}
 	var out command.Output
-	var in command.Scope
+	var scope command.Scope
 	c := &cobra.Command{
 		Use: "versions [OPERATOR]", Short: "Show which versions of operators the clusters run",
 		Args:              command.AtMostOne,
 		Example:           "  bellwether versions -A\n  bellwether versions echo -o wide",
-		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			return a.versions(c.Context(), &out, &in, args)
+			return a.showVersions(c.Context(), &out, &scope, args)
 		},
 	}
-	in.Add(c)
+	scope.Add(c)
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
-func (a *app) versions(ctx context.Context, out *command.Output, in *command.Scope, args []string) error {
+// showVersions prints the versions of the operators in args, or of all operators in scope.
+func (a *app) showVersions(ctx context.Context, out *command.Output, scope *command.Scope, args []string) error {
 	h, err := a.Hub()
 	if err != nil {
 		return err
 	}
 	operators := &v1alpha1.ManagedOperatorList{}
-	if err := h.List(ctx, operators, in.Options(h)...); err != nil {
+	if err := h.List(ctx, operators, scope.Options(h)...); err != nil {
 		return fmt.Errorf("list operators: %w", err)
 	}
 	match := client.MatchingLabels{}
-	if !in.All {
+	if !scope.All {
 		match[v1alpha1.LabelOperatorNamespace] = h.Namespace
 	}
 	if len(args) == 1 {
@@ -57,9 +58,9 @@ func (a *app) versions(ctx context.Context, out *command.Output, in *command.Sco
 	if err := h.List(ctx, installs, match); err != nil {
 		return fmt.Errorf("list installs: %w", err)
 	}
-	rows := VersionRows(operators.Items, installs.Items)
+	rows := BuildVersionRows(operators.Items, installs.Items)
 	catalogs := &v1alpha1.OperatorCatalogList{}
-	if err := h.List(ctx, catalogs, in.Options(h)...); err != nil {
+	if err := h.List(ctx, catalogs, scope.Options(h)...); err != nil {
 		return fmt.Errorf("list catalogs: %w", err)
 	}
 	addSupport(rows, operators.Items, catalogs.Items)
@@ -67,9 +68,9 @@ func (a *app) versions(ctx context.Context, out *command.Output, in *command.Sco
 		return out.Value(a.Streams.Out, rows)
 	}
 	if len(rows) == 0 {
-		a.Warn("%s\n", in.None(h, "installed operators"))
+		a.Warn("%s\n", scope.EmptyMessage(h, "installed operators"))
 		return nil
 	}
-	a.Table(out, Versions(rows, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All}))
+	a.Table(out, BuildVersionsTable(rows, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: scope.All}))
 	return nil
 }

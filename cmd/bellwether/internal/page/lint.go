@@ -6,17 +6,14 @@ package page
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/alerts/runbooks"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
 const lintLong = `Check the PagingPolicies of the hub: that none is wrong or contradicts another,
@@ -30,16 +27,7 @@ incident that is open meanwhile would stay open, and be opened again.
 The values of Secrets are not read; the condition Ready of a PagingPolicy says
 whether they are right.`
 
-// Finding is something that is wrong, or that a person should know.
-type Finding struct {
-	// Severity is error or warning.
-	Severity string `json:"severity"`
-	// Policy is NAMESPACE/NAME; empty where it is about all.
-	Policy  string `json:"policy,omitempty"`
-	Message string `json:"message"`
-}
-
-func (a *app) lintCommand() *cobra.Command {
+func (a *app) newLintCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
 		Use: "lint [FILE...]", Short: "Check that each alert reaches somebody, and has a runbook", Long: lintLong,
@@ -50,7 +38,7 @@ func (a *app) lintCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			findings, checked, err := a.lint(c.Context(), args)
+			findings, checked, err := a.checkPolicies(c.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -59,33 +47,34 @@ func (a *app) lintCommand() *cobra.Command {
 					return err
 				}
 			} else {
-				a.showFindings(findings, checked)
+				a.printFindings(findings, checked)
 			}
-			return verdict(findings)
+			return checkFindings(findings)
 		},
 	}
 	out.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
-func (a *app) showFindings(findings []Finding, checked string) {
+// printFindings prints each finding. Without findings, it prints checked, which says what was checked.
+func (a *app) printFindings(findings []paging.Finding, checked string) {
 	for _, f := range findings {
-		of := ""
+		prefix := ""
 		if f.Policy != "" {
-			of = f.Policy + ": "
+			prefix = f.Policy + ": "
 		}
-		a.Say("%s: %s%s\n", f.Severity, of, f.Message)
+		a.Say("%s: %s%s\n", f.Severity, prefix, f.Message)
 	}
 	if len(findings) == 0 {
 		a.Say("No findings. %s\n", checked)
 	}
 }
 
-// verdict fails if there is an error.
-func verdict(findings []Finding) error {
+// checkFindings returns an error if a finding has the severity error.
+func checkFindings(findings []paging.Finding) error {
 	n := 0
 	for _, f := range findings {
-		if f.Severity == severityError {
+		if f.Severity == paging.FindingError {
 			n++
 		}
 	}
@@ -98,134 +87,37 @@ func verdict(findings []Finding) error {
 	return exit.Hintf("correct them", "%d errors", n)
 }
 
-// Severities of findings.
-const (
-	severityError   = "error"
-	severityWarning = "warning"
-)
-
-// lint returns what it found, and what it checked.
-func (a *app) lint(ctx context.Context, files []string) (findings []Finding, checked string, err error) {
-	findings = []Finding{} // an empty list in JSON, too
-	before, err := a.read(ctx)
+// checkPolicies returns the findings about the policies of the hub and the files. checked is a sentence with the
+// numbers of checked objects.
+func (a *app) checkPolicies(ctx context.Context, files []string) (findings []paging.Finding, checked string,
+	err error) {
+	set, err := a.readHub(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	now := before
+	var before *paging.PolicySet
 	if len(files) > 0 {
 		changed, err := a.readFiles(files)
 		if err != nil {
 			return nil, "", err
 		}
-		now = before.with(changed)
+		current := set
+		before, set = &current, current.WithPolicies(changed)
 	}
-	problems, names := now.problems()
-	for _, name := range names {
-		findings = append(findings, Finding{Severity: severityError, Policy: name, Message: problems[name]})
-	}
-	rules, err := allRules()
+	rules, err := buildAllRules()
 	if err != nil {
 		return nil, "", err
 	}
+	findings = append([]paging.Finding{}, set.ListProblems()...) // not nil, so that JSON has an empty list
 	if err := runbooks.Check(rules.All()); err != nil {
-		findings = append(findings, Finding{Severity: severityError, Message: err.Error()})
+		findings = append(findings, paging.Finding{Severity: paging.FindingError, Message: err.Error()})
 	}
-	alerts := paging.Alerts(rules.All(), now.operators)
-	text, problem := now.config()
-	if problem != nil {
-		findings = append(findings, Finding{Severity: severityError, Message: problem.Error()})
-		return findings, "", nil //nolint:nilerr // it is what was looked for
-	}
-	router, err := paging.NewRouter(text)
+	alerts := paging.Alerts(rules.All(), set.Operators)
+	found, err := set.Lint(before, alerts)
 	if err != nil {
 		return nil, "", err
 	}
-	for _, lost := range router.Unrouted(alerts) {
-		findings = append(findings, Finding{Severity: severityError, Message: fmt.Sprintf(
-			"alert %s (%s) about %s reaches nobody", lost.Name, lost.Severity, subject(lost.Labels))})
-	}
-	findings = append(findings, now.unheard()...)
-	if len(files) > 0 {
-		findings = append(findings, changedKeys(before, router, alerts)...)
-	}
-	return findings, fmt.Sprintf("%s, %s and %s were checked.", phrase.Count(len(now.policies), "PagingPolicy object"),
-		phrase.Count(len(now.operators), "operator"), phrase.Count(len(alerts), "alert")), nil
-}
-
-// unheard are policies that name operators which do not exist, and a fleet policy without
-// a heartbeat.
-func (p hubPaging) unheard() []Finding {
-	var out []Finding
-	for i := range p.policies {
-		policy := paging.PolicyOf(&p.policies[i])
-		of := client.ObjectKeyFromObject(&p.policies[i]).String()
-		for _, name := range policy.Spec.Operators {
-			if !slices.ContainsFunc(p.operators, func(op paging.Operator) bool {
-				return op.Namespace == policy.Namespace && op.Name == name
-			}) {
-				out = append(
-					out,
-					Finding{severityWarning, of, fmt.Sprintf("there is no operator %s in namespace %s", name,
-						policy.Namespace)},
-				)
-			}
-		}
-		if policy.IsFleet() && policy.Spec.Heartbeat == nil {
-			out = append(
-				out,
-				Finding{severityWarning, of, "it has no heartbeat: nobody hears when alerts stop to come"},
-			)
-		}
-	}
-	return out
-}
-
-// changedKeys are operators whose incidents get another key at a service of PagerDuty.
-func changedKeys(before hubPaging, after *paging.Router, alerts []paging.Alert) []Finding {
-	text, err := before.config()
-	if err != nil {
-		return nil // nothing was in force, so that nothing is open
-	}
-	router, err := paging.NewRouter(text)
-	if err != nil {
-		return nil
-	}
-	changed := map[string]bool{}
-	for _, alert := range alerts {
-		if !slices.Equal(keys(router, alert), keys(after, alert)) {
-			changed[subject(alert.Labels)] = true
-		}
-	}
-	var out []Finding
-	for of := range changed {
-		out = append(
-			out,
-			Finding{Severity: severityWarning, Message: fmt.Sprintf("incidents about %s get another key: "+
-				"one that is open meanwhile stays open in PagerDuty, and another one begins", of)},
-		)
-	}
-	slices.SortFunc(out, func(a, b Finding) int { return strings.Compare(a.Message, b.Message) })
-	return out
-}
-
-// keys are those of an alert's incidents in PagerDuty, with their receivers.
-func keys(r *paging.Router, alert paging.Alert) []string {
-	var out []string
-	for _, in := range r.Incidents(alert.Labels) {
-		if slices.Contains(in.Notifies, "pagerduty") {
-			out = append(out, in.Receiver+" "+in.DedupKey)
-		}
-	}
-	return out
-}
-
-// subject is what an alert is about, for a person.
-func subject(labels map[string]string) string {
-	switch {
-	case labels["operator"] != "":
-		return "operator " + labels["operator_namespace"] + "/" + labels["operator"]
-	case labels["cluster"] != "":
-		return "a cluster"
-	}
-	return "the fleet"
+	return append(findings, found...), fmt.Sprintf("%s, %s and %s were checked.",
+		phrase.Count(len(set.Policies), "PagingPolicy object"),
+		phrase.Count(len(set.Operators), "operator"), phrase.Count(len(alerts), "alert")), nil
 }

@@ -52,7 +52,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// wants fails unless a command ended so, and said all words.
+// wants fails the test unless a command ended with this exit code, and printed all words.
 func wants(t *testing.T, r clitest.Result, code int, words ...string) {
 	t.Helper()
 	if r.Code != code {
@@ -173,7 +173,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// alertmanager answers as Alertmanager does.
+// alertmanager starts a server with the responses of Alertmanager.
 func alertmanager(t *testing.T, config string, alerts []map[string]any) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -219,9 +219,9 @@ func alertmanager(t *testing.T, config string, alerts []map[string]any) *httptes
 }
 
 func TestExplain(t *testing.T) {
-	policy := paging.PolicyOf(fleetPolicy())
+	policy := paging.ToPolicy(fleetPolicy())
 	policy.Operators = []paging.Operator{{Namespace: "payments", Name: "ledger"}}
-	config, err := paging.Config([]paging.Policy{policy}, "/etc/alertmanager/config")
+	config, err := paging.BuildConfig([]paging.Policy{policy}, "/etc/alertmanager/config")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,8 +273,8 @@ func TestExplain(t *testing.T) {
 	wants(t, h.Run(t, "page", "explain", "--alertmanager", none.URL), 0, "No incident is open.")
 }
 
-// TestExplainWithPrometheusOperator has its configuration: an alert goes through the routes of each policy, and secrets
-// are hidden.
+// TestExplainWithPrometheusOperator uses the configuration of prometheus-operator: an alert passes the routes of each
+// policy, and secrets are hidden.
 func TestExplainWithPrometheusOperator(t *testing.T) {
 	config := `
 route:

@@ -5,6 +5,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,6 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/alerts/prometheus"
 	"github.com/bellwether-dev/bellwether/alerts/runbooks"
-	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
@@ -35,18 +35,18 @@ What the alert says is made by Prometheus's templates. With --prometheus, they q
 that server, so that clusters, budgets and rollouts are those of now; without it,
 what is looked up is missing.`
 
-// previewOptions say which alert.
+// previewOptions are the flags that describe the alert to preview.
 type previewOptions struct {
 	out                                       command.Output
-	from                                      command.PrometheusFlags
+	prometheus                                command.PrometheusFlags
 	operator, cluster, version, severity, sli string
 	value                                     float64
 	files                                     []string
 }
 
-func (o *previewOptions) add(c *cobra.Command) {
+func (o *previewOptions) addFlags(c *cobra.Command) {
 	o.out.Add(c, command.OutputJSON, command.OutputYAML)
-	o.from.Add(c)
+	o.prometheus.Add(c)
 	c.Flags().StringVar(&o.operator, "operator", "", "The operator that the alert is about, as `NAMESPACE/NAME`.")
 	c.Flags().StringVar(&o.cluster, "cluster", "", "The cluster that the alert is about.")
 	c.Flags().StringVar(&o.version, "release", "", "The `VERSION` that the alert is about.")
@@ -63,7 +63,7 @@ func (o *previewOptions) add(c *cobra.Command) {
 	c.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "Use the PagingPolicies in this `FILE`.")
 }
 
-func (a *app) previewCommand() *cobra.Command {
+func (a *app) newPreviewCommand() *cobra.Command {
 	var o previewOptions
 	c := &cobra.Command{
 		Use: "preview ALERT", Short: "Show the incident that an alert would make", Long: previewLong,
@@ -74,15 +74,16 @@ func (a *app) previewCommand() *cobra.Command {
 			if err := o.out.Check(); err != nil {
 				return err
 			}
-			return a.preview(c.Context(), &o, args[0])
+			return a.previewAlert(c.Context(), &o, args[0])
 		},
 	}
-	o.add(c)
+	o.addFlags(c)
 	return c
 }
 
-func (a *app) preview(ctx context.Context, o *previewOptions, alert string) error {
-	hub, err := a.read(ctx)
+// previewAlert prints the incident that an alert would open with the policies of the hub and the files.
+func (a *app) previewAlert(ctx context.Context, o *previewOptions, alert string) error {
+	hub, err := a.readHub(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,29 +92,35 @@ func (a *app) preview(ctx context.Context, o *previewOptions, alert string) erro
 		if err != nil {
 			return err
 		}
-		hub = hub.with(changed)
+		hub = hub.WithPolicies(changed)
 	}
-	rule, err := ruleOf(alert, o.severity)
+	rule, err := findRule(alert, o.severity)
 	if err != nil {
 		return err
 	}
-	of, err := o.labels(rule, hub)
+	alertLabels, err := o.buildLabels(rule, hub)
 	if err != nil {
 		return err
 	}
-	query, err := a.queries(ctx, &o.from)
+	query, err := a.newQueryFunc(ctx, &o.prometheus)
 	if err != nil {
 		return err
 	}
-	firing, err := expand(ctx, rule, of, o.example(rule), query, a.Now())
+	value := o.value
+	if value == 0 {
+		value = paging.ChooseExampleValue(rule)
+	}
+	firing, err := expandAnnotations(ctx, rule, alertLabels, value, query, a.Now())
 	if err != nil {
 		return err
 	}
-	problems, names := hub.problems()
-	for _, name := range names {
-		a.Warn("Warning: PagingPolicy %s is wrong and left out: %s\n", name, problems[name])
+	for _, problem := range hub.ListProblems() {
+		a.Warn("Warning: PagingPolicy %s is wrong and left out: %s\n", problem.Policy, problem.Message)
 	}
-	text, err := hub.config()
+	text, err := hub.BuildConfig()
+	if errors.Is(err, paging.ErrNoFleetPolicy) {
+		return exit.Hint(err, "create a PagingPolicy with spec.scope Fleet; docs/guides/paging.md has an example")
+	}
 	if err != nil {
 		return err
 	}
@@ -121,98 +128,64 @@ func (a *app) preview(ctx context.Context, o *previewOptions, alert string) erro
 	if err != nil {
 		return err
 	}
-	return a.showIncidents(&o.out, router, []paging.Firing{firing})
+	return a.printIncidents(&o.out, router, []paging.Firing{firing})
 }
 
-// ruleOf is the rule of an alert: the one with a severity, or the most urgent one.
-func ruleOf(alert, severity string) (*monitoringv1.Rule, error) {
-	rules, err := allRules()
+// findRule returns the rule of an alert with a severity. If severity is empty, it returns the
+// rule that pages, if there is one.
+func findRule(alert, severity string) (*monitoringv1.Rule, error) {
+	rules, err := buildAllRules()
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(runbooks.Alerts(), alert) {
-		return nil, noAlert(alert)
+		return nil, newUnknownAlertError(alert)
 	}
-	isPage := func(r *monitoringv1.Rule) bool { return r.Labels[series.Severity] == series.Page }
-	var found *monitoringv1.Rule
-	for _, g := range rules.All() {
-		for i := range g.Rules {
-			r := &g.Rules[i]
-			matches := r.Alert == alert && (severity == "" || r.Labels[series.Severity] == severity)
-			if matches && (found == nil || isPage(r) && !isPage(found)) {
-				found = r
-			}
-		}
-	}
+	found := paging.FindRule(rules.All(), alert, severity)
 	if found == nil {
 		return nil, exit.Hintf("leave out --severity", "there is no alert %s with the severity %q", alert, severity)
 	}
 	return found, nil
 }
 
-// labels are those of an alert that a rule makes about what the flags name.
-func (o *previewOptions) labels(rule *monitoringv1.Rule, hub hubPaging) (map[string]string, error) {
-	out := maps.Clone(rule.Labels)
-	out["alertname"] = rule.Alert
-	scope := rule.Labels[series.Scope]
-	if scope == series.ScopeOperator || scope == series.ScopeRelease {
-		i := slices.IndexFunc(
-			hub.operators,
-			func(op paging.Operator) bool { return op.Namespace+"/"+op.Name == o.operator },
-		)
-		if i < 0 {
-			return nil, exit.Hintf(
-				"set --operator to one of the hub's, as NAMESPACE/NAME; see `bellwether operator list -A`",
-				"alert %s is about an operator, and the hub has no operator %q",
-				rule.Alert,
-				o.operator,
-			)
-		}
-		op := hub.operators[i]
-		out[series.OperatorNamespace], out[series.Operator], out[series.SLI] = op.Namespace, op.Name, o.sli
-		if op.Team != "" {
-			out[series.Team] = op.Team
-		}
+// buildLabels returns the labels of the alert of a rule about the operator, the release and the cluster of the flags.
+// It returns an error if the hub does not have the operator or a required cluster is not set.
+func (o *previewOptions) buildLabels(rule *monitoringv1.Rule, hub paging.PolicySet) (map[string]string, error) {
+	subject := paging.Subject{SLI: o.sli, Version: o.version, Cluster: o.cluster}
+	if i := slices.IndexFunc(hub.Operators, func(op paging.Operator) bool {
+		return op.Namespace+"/"+op.Name == o.operator
+	}); i >= 0 {
+		subject.Operator = hub.Operators[i]
 	}
-	if scope == series.ScopeRelease && o.version != "" {
-		out[series.Version] = o.version
+	out, err := paging.BuildLabels(rule, subject)
+	switch {
+	case errors.Is(err, paging.ErrNoOperator):
+		return nil, exit.Hintf(
+			"set --operator to one of the hub's, as NAMESPACE/NAME; see `bellwether operator list -A`",
+			"alert %s is about an operator, and the hub has no operator %q", rule.Alert, o.operator)
+	case errors.Is(err, paging.ErrNoCluster):
+		return nil, exit.Hintf("set --cluster", "alert %s is about a cluster", rule.Alert)
 	}
-	if scope == series.ScopeOperator || scope == series.ScopeCluster {
-		if o.cluster == "" {
-			return nil, exit.Hintf("set --cluster", "alert %s is about a cluster", rule.Alert)
-		}
-		out[series.Cluster] = o.cluster
-	}
-	return out, nil
+	return out, err
 }
 
-// example is the value of the alert: what the flag says, or one that fits its text.
-func (o *previewOptions) example(rule *monitoringv1.Rule) float64 {
-	if o.value != 0 {
-		return o.value
-	}
-	if scope := rule.Labels[series.Scope]; scope == series.ScopeCluster || scope == series.ScopeFleet {
-		return 3
-	}
-	return 14.4
-}
-
-// queries are Prometheus's; without an address they have no results.
-func (a *app) queries(ctx context.Context, from *command.PrometheusFlags) (template.QueryFunc, error) {
-	if !a.HasPrometheus(from) {
+// newQueryFunc returns a function that queries Prometheus for templates. Without the URL of
+// Prometheus, its results are empty.
+func (a *app) newQueryFunc(ctx context.Context, flags *command.PrometheusFlags) (template.QueryFunc, error) {
+	if !a.HasPrometheus(flags) {
 		return func(context.Context, string, time.Time) (promql.Vector, error) { return nil, nil }, nil
 	}
-	server, err := a.Prometheus(from)
+	server, err := a.Prometheus(flags)
 	if err != nil {
 		return nil, err
 	}
 	return func(_ context.Context, query string, at time.Time) (promql.Vector, error) {
-		return ask(ctx, server, query, at)
+		return queryVector(ctx, server, query, at)
 	}, nil
 }
 
-// ask returns the result of a query in the types of Prometheus's templates.
-func ask(ctx context.Context, server *prometheus.Client, query string, at time.Time) (promql.Vector, error) {
+// queryVector returns the result of a query in the types of Prometheus's templates.
+func queryVector(ctx context.Context, server *prometheus.Client, query string, at time.Time) (promql.Vector, error) {
 	samples, err := server.Query(ctx, query, at)
 	if err != nil {
 		return nil, err
@@ -228,17 +201,17 @@ func ask(ctx context.Context, server *prometheus.Client, query string, at time.T
 	return out, nil
 }
 
-// expand makes the annotations of an alert as Prometheus does.
-func expand(ctx context.Context, rule *monitoringv1.Rule, of map[string]string, value float64, query template.QueryFunc,
-	now time.Time) (paging.Firing, error) {
-	out := paging.Firing{Labels: of, Annotations: map[string]string{}, Since: now}
-	data := template.AlertTemplateData(of, nil, "", promql.Sample{F: value})
-	const names = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}" +
+// expandAnnotations expands the annotations of a rule for an alert with the code of Prometheus.
+func expandAnnotations(ctx context.Context, rule *monitoringv1.Rule, alertLabels map[string]string, value float64,
+	query template.QueryFunc, now time.Time) (paging.Firing, error) {
+	out := paging.Firing{Labels: alertLabels, Annotations: map[string]string{}, Since: now}
+	data := template.AlertTemplateData(alertLabels, nil, "", promql.Sample{F: value})
+	const definitions = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}" +
 		"{{$value := .Value}}"
 	for name, text := range rule.Annotations {
 		expander := template.NewTemplateExpander(
 			ctx,
-			names+text,
+			definitions+text,
 			"preview",
 			data,
 			model.TimeFromUnixNano(now.UnixNano()),
@@ -255,68 +228,48 @@ func expand(ctx context.Context, rule *monitoringv1.Rule, of map[string]string, 
 	return out, nil
 }
 
-// preview of an incident that no PagerDuty gets.
-type shownIncident struct {
-	paging.Incident
-	// Events are what PagerDuty is sent.
-	Events []paging.Event `json:"events,omitempty"`
-}
-
-// showIncidents shows what is made of alerts of one group.
-func (a *app) showIncidents(out *command.Output, router *paging.Router, alerts []paging.Firing) error {
-	events, err := router.Preview(alerts)
+// printIncidents prints the incidents that the alerts of one group open: one for each receiver, with the events that
+// PagerDuty would receive.
+func (a *app) printIncidents(out *command.Output, router *paging.Router, alerts []paging.Firing) error {
+	all, err := router.PreviewIncidents(alerts)
 	if err != nil {
 		return err
-	}
-	var all []shownIncident
-	for _, in := range router.Incidents(alerts[0].Labels) {
-		one := shownIncident{Incident: in}
-		for _, e := range events {
-			if e.Receiver == in.Receiver {
-				one.Events = append(one.Events, e)
-			}
-		}
-		all = append(all, one)
 	}
 	if !out.Table() {
 		return out.Value(a.Streams.Out, all)
 	}
-	// With prometheus-operator an alert goes through the routes of each policy, and
-	// those that are not about it have a receiver that notifies nobody.
-	heard := slices.ContainsFunc(all, func(one shownIncident) bool { return len(one.Notifies) > 0 })
-	for _, one := range all {
-		if !heard || len(one.Notifies) > 0 {
-			a.showIncident(one, alerts)
-		}
+	for _, incident := range paging.SelectNotifying(all) {
+		a.printIncident(incident, alerts)
 	}
 	return nil
 }
 
-// shownFirst are the details that a person needs first; the others follow by name.
-var shownFirst = []string{"firing_since", "operator", "version", "cluster", "clusters", "change", "look", "rollback"}
+// firstDetails are the details that a person needs first. The other details follow, ordered by name.
+var firstDetails = []string{"firing_since", "operator", "version", "cluster", "clusters", "change", "look", "rollback"}
 
-func (a *app) showIncident(one shownIncident, alerts []paging.Firing) {
+// printIncident prints the receiver of an incident and the events that PagerDuty would receive.
+func (a *app) printIncident(incident paging.IncidentPreview, alerts []paging.Firing) {
 	s := a.Style()
-	a.Say("%s  %s\n", s.Paint(term.Strong, "receiver"), one.Receiver)
-	if len(one.Notifies) == 0 {
+	a.Say("%s  %s\n", s.Paint(term.Strong, "receiver"), incident.Receiver)
+	if len(incident.Notifies) == 0 {
 		a.Say("Nobody is notified.\n")
 		return
 	}
-	a.Say("%s  %s\n", s.Paint(term.Strong, "notifies"), strings.Join(one.Notifies, ", "))
-	if len(one.Hours) > 0 {
-		a.Say("%s     %s\n", s.Paint(term.Strong, "hours"), strings.Join(one.Hours, ", "))
+	a.Say("%s  %s\n", s.Paint(term.Strong, "notifies"), strings.Join(incident.Notifies, ", "))
+	if len(incident.Hours) > 0 {
+		a.Say("%s     %s\n", s.Paint(term.Strong, "hours"), strings.Join(incident.Hours, ", "))
 	}
-	if len(one.Events) == 0 {
+	if len(incident.Events) == 0 {
 		a.Say("%s   %s\n", s.Paint(term.Strong, "summary"), alerts[0].Annotations["summary"])
 	}
-	for _, e := range one.Events {
+	for _, e := range incident.Events {
 		a.Say("%s %s\n", s.Paint(term.Strong, "dedup_key"), e.DedupKey)
 		a.Say("%s  %s\n", s.Paint(term.Strong, "severity"), e.Severity)
 		a.Say("%s   %s\n\n", s.Paint(term.Strong, "summary"), e.Summary)
 		t := &term.Table{Header: []string{"DETAIL", "TEXT"}, Wrap: true}
-		for _, name := range slices.Concat(shownFirst, slices.DeleteFunc(slices.Sorted(maps.Keys(e.Details)),
-			func(name string) bool { return slices.Contains(shownFirst, name) })) {
-			if text := e.Details[name]; text != "" && text != "none" {
+		for _, name := range slices.Concat(firstDetails, slices.DeleteFunc(slices.Sorted(maps.Keys(e.Details)),
+			func(name string) bool { return slices.Contains(firstDetails, name) })) {
+			if text := e.Details[name]; text != "" && text != "none" { // the templates write none for an empty value
 				t.Add(term.Cell{Text: name}, term.Cell{Text: strings.ReplaceAll(text, "\n", "; ")})
 			}
 		}

@@ -27,7 +27,7 @@ where the pages of a PagingPolicy go, or its tickets. The command waits until ea
 notification was accepted, ends the alert, and waits until that was accepted too.
 
 This notifies people. The notification says that it is a test and that nothing is
-wrong. The command needs no hub. Of several replicas of Alertmanager, each has to be
+wrong. The command needs no hub. Of several replicas of Alertmanager, each must be
 tested at its own address.
 
 What it does not test is the way from Prometheus to Alertmanager, which the heartbeat
@@ -36,12 +36,13 @@ server do with what they accepted: look there, for PagerDuty by the key that is 
 
 const defaultPatience = 2 * time.Minute
 
-func (a *app) testCommand() *cobra.Command {
+func (a *app) newTestCommand() *cobra.Command {
 	var out command.Output
-	var from command.AlertmanagerFlags
+	var alertmanagerFlags command.AlertmanagerFlags
 	test := pagetest.Test{}
 	c := &cobra.Command{
-		Use: "test POLICY", Short: "Notify whoever a PagingPolicy pages, to see whether it works", Long: testLong,
+		Use: "test POLICY", Short: "Notify the people whom a PagingPolicy pages, to see whether it works",
+		Long: testLong,
 		Example: "  bellwether page test platform -n bellwether-system --alertmanager http://localhost:9093\n" +
 			"  bellwether page test team -n payments --severity ticket",
 		Args: command.OneArg("the PagingPolicy's name"),
@@ -49,17 +50,18 @@ func (a *app) testCommand() *cobra.Command {
 			if err := errors.Join(out.Check(), checkTest(&test)); err != nil {
 				return err
 			}
-			return a.test(c.Context(), &out, &from, test, args[0])
+			return a.sendTest(c.Context(), &out, &alertmanagerFlags, test, args[0])
 		},
 	}
 	out.Add(c, command.OutputJSON, command.OutputYAML)
-	from.Add(c)
+	alertmanagerFlags.Add(c)
 	c.Flags().StringVar(&test.Severity, "severity", series.Page, "What to send: page or ticket.")
-	c.Flags().StringVar(&test.By, "by", "", "Your `NAME`, for whoever is notified.")
-	command.Timeout(c, &test.Patience, defaultPatience, "For how long to wait for each notification.")
+	c.Flags().StringVar(&test.By, "by", "", "Your `NAME`, for the people who are notified.")
+	command.AddTimeout(c, &test.Patience, defaultPatience, "For how long to wait for each notification.")
 	return c
 }
 
+// checkTest checks the flags of a test, and sets the default of By.
 func checkTest(t *pagetest.Test) error {
 	if !slices.Contains(pagetest.Severities, t.Severity) {
 		return exit.Hintf("use page or ticket", "there is no severity %q", t.Severity)
@@ -73,13 +75,15 @@ func checkTest(t *pagetest.Test) error {
 	return nil
 }
 
-func (a *app) test(ctx context.Context, out *command.Output, from *command.AlertmanagerFlags, test pagetest.Test,
+// sendTest sends a test alert for a policy, and prints the result. It returns an error if not
+// every notification was accepted.
+func (a *app) sendTest(ctx context.Context, out *command.Output, flags *command.AlertmanagerFlags, test pagetest.Test,
 	policy string) error {
 	namespace, err := a.Namespace()
 	if err != nil {
 		return err
 	}
-	server, err := a.Alertmanager(from)
+	server, err := a.Alertmanager(flags)
 	if err != nil {
 		return err
 	}
@@ -87,12 +91,12 @@ func (a *app) test(ctx context.Context, out *command.Output, from *command.Alert
 	test.Progress = func(text string) { a.Warn("%s ...\n", text) }
 	result, err := pagetest.Run(ctx, server, test)
 	if err != nil {
-		return testProblem(err, result, test)
+		return explainTestError(err, result, test)
 	}
 	if !out.Table() {
 		err = out.Value(a.Streams.Out, result)
 	} else {
-		a.showTest(out, result)
+		a.printTestResult(out, result)
 	}
 	if err == nil && result.Problem() != "" {
 		err = exit.Hintf("the log of Alertmanager says why: keys, addresses and rate limits are the usual causes",
@@ -101,8 +105,8 @@ func (a *app) test(ctx context.Context, out *command.Output, from *command.Alert
 	return err
 }
 
-// testProblem says what to do about a test that could not be done.
-func testProblem(err error, result *pagetest.Result, test pagetest.Test) error {
+// explainTestError adds what the user can do to the error of a test that could not run.
+func explainTestError(err error, result *pagetest.Result, test pagetest.Test) error {
 	switch {
 	case errors.Is(err, pagetest.ErrNotRouted):
 		return exit.Hint(
@@ -119,14 +123,15 @@ func testProblem(err error, result *pagetest.Result, test pagetest.Test) error {
 	return err
 }
 
-func (a *app) showTest(out *command.Output, r *pagetest.Result) {
+// printTestResult prints which notifications were accepted at the begin and at the end of the test alert.
+func (a *app) printTestResult(out *command.Output, r *pagetest.Result) {
 	t := &term.Table{Header: []string{"NOTIFICATION", "BEGIN", "END"}, Wrap: true}
 	for _, kind := range slices.Sorted(maps.Keys(r.Notified)) {
-		end := term.Cell{Text: "not sent"}
+		endCell := term.Cell{Text: "not sent"}
 		if ended, sent := r.Resolved[kind]; sent {
-			end = delivery(ended)
+			endCell = formatDelivery(ended)
 		}
-		t.Add(term.Cell{Text: kind}, delivery(r.Notified[kind]), end)
+		t.Add(term.Cell{Text: kind}, formatDelivery(r.Notified[kind]), endCell)
 	}
 	a.Table(out, t)
 	a.Say("\nReceiver: %s\n", r.Receiver)
@@ -135,7 +140,8 @@ func (a *app) showTest(out *command.Output, r *pagetest.Result) {
 	}
 }
 
-func delivery(d pagetest.Delivery) term.Cell {
+// formatDelivery returns how many notifications were accepted, and how many attempts failed.
+func formatDelivery(d pagetest.Delivery) term.Cell {
 	text := []string{"accepted"}
 	if d.Accepted < d.Expected {
 		text[0] = fmt.Sprintf("%d of %d accepted", d.Accepted, d.Expected)

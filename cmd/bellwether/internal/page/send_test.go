@@ -14,7 +14,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 )
 
-// notifies is an Alertmanager that makes an attempt for each alert that is posted; refused says that all fail.
+// notifies starts an Alertmanager that makes one attempt for each alert that is posted, and returns its URL. If
+// refused is set, all attempts fail.
 func notifies(t *testing.T, config string, refused bool) string {
 	t.Helper()
 	reads := alertmanager(t, config, nil)
@@ -41,7 +42,7 @@ func notifies(t *testing.T, config string, refused bool) string {
 }
 
 func TestPageTest(t *testing.T) {
-	text, err := paging.Config([]paging.Policy{paging.PolicyOf(fleetPolicy())}, "/etc/alertmanager/config")
+	text, err := paging.BuildConfig([]paging.Policy{paging.ToPolicy(fleetPolicy())}, "/etc/alertmanager/config")
 	if err != nil {
 		t.Fatal(err)
 	}

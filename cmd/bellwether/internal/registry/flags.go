@@ -22,7 +22,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// Flags say how to talk to a registry.
+// Flags are the flags for connections to a registry.
 type Flags struct{ insecure bool }
 
 // Add adds the flags to a command.
@@ -31,10 +31,10 @@ func (f *Flags) Add(c *cobra.Command) {
 		"Allow plain HTTP and untrusted certificates. Registries on the loopback interface do not need it.")
 }
 
-// Access returns how to connect to the registry.
+// Access returns the settings for connections to the registry.
 func (f *Flags) Access() oci.Access { return oci.Access{Insecure: f.insecure} }
 
-// Source is a directory if there is one of that name, otherwise an image.
+// Source returns a directory as the source if text names a directory, otherwise an image.
 func (f *Flags) Source(text string) (oci.Source, error) {
 	if info, err := os.Stat(text); err == nil && info.IsDir() {
 		dir, err := filepath.Abs(text)
@@ -49,11 +49,11 @@ func (f *Flags) Source(text string) (oci.Source, error) {
 	return oci.Source{Image: text, Access: f.Access()}, nil
 }
 
-// CheckImageName objects to what was surely meant as a folder: Docker's short names
-// would have it looked for on the internet.
+// CheckImageName returns an error for a name that is probably a folder that does not exist. With Docker's short
+// names, such a name would be resolved on the internet.
 func CheckImageName(source string) error {
-	host, _, slash := strings.Cut(source, "/")
-	if slash && isRegistry(host) && !isFolder(host) {
+	host, _, hasSlash := strings.Cut(source, "/")
+	if hasSlash && isRegistry(host) && !isFolder(host) {
 		return nil
 	}
 	switch info, err := os.Stat(source); {
@@ -66,18 +66,18 @@ func CheckImageName(source string) error {
 		"folder %s does not exist", source)
 }
 
-// CheckTarget objects to a reference to push to that names no registry: Docker's short names would have it pushed to
-// the internet.
+// CheckTarget returns an error for a push reference without a registry. With Docker's short names, the
+// push would go to the internet.
 func CheckTarget(reference string) error {
 	const advice = "write it with its registry, for example registry.example.com/bundles/echo-operator:1.1.0"
-	host, _, slash := strings.Cut(reference, "/")
-	if !slash || !isRegistry(host) {
+	host, _, hasSlash := strings.Cut(reference, "/")
+	if !hasSlash || !isRegistry(host) {
 		return exit.Hintf(advice, "the reference %q names no registry", reference)
 	}
 	return nil
 }
 
-// CheckFolder objects to what is no folder.
+// CheckFolder returns an error if dir is not a folder.
 func CheckFolder(dir string) error {
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -90,7 +90,7 @@ func CheckFolder(dir string) error {
 	return nil
 }
 
-// isRegistry reports whether what is in front of the first slash can be a registry.
+// isRegistry reports whether the part of a reference before the first slash can be a registry.
 func isRegistry(host string) bool {
 	name, port, hasPort := strings.Cut(host, ":")
 	if strings.HasPrefix(host, "[") || net.ParseIP(name) != nil {
@@ -100,10 +100,11 @@ func isRegistry(host string) bool {
 		_, err := strconv.ParseUint(port, 10, 16)
 		return err == nil && name != ""
 	}
-	// No domain at the top is a number: bundle-1.0 is a folder.
-	last := name[strings.LastIndex(name, ".")+1:]
-	_, err := strconv.ParseUint(last, 10, 64)
-	return name == "localhost" || (strings.Contains(strings.Trim(name, "."), ".") && last != "" && err != nil)
+	// A top-level domain is never a number, so bundle-1.0 is a folder.
+	topLevelDomain := name[strings.LastIndex(name, ".")+1:]
+	_, err := strconv.ParseUint(topLevelDomain, 10, 64)
+	isDomain := strings.Contains(strings.Trim(name, "."), ".") && topLevelDomain != "" && err != nil
+	return name == "localhost" || isDomain
 }
 
 func isFolder(name string) bool {
@@ -111,7 +112,7 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Open reads a catalog as it is now.
+// Open reads the current content of a catalog from a folder or an image.
 func (f *Flags) Open(ctx context.Context, text string) (catalogs.Files, error) {
 	source, err := f.Source(text)
 	if err != nil {
@@ -120,17 +121,18 @@ func (f *Flags) Open(ctx context.Context, text string) (catalogs.Files, error) {
 	client := oci.NewClient(oci.Options{})
 	digest, err := client.Resolve(ctx, source)
 	if err != nil {
-		return nil, WithHint(err)
+		return nil, AddHint(err)
 	}
 	files, err := client.Open(ctx, source, digest)
 	if err != nil {
-		return nil, WithHint(err)
+		return nil, AddHint(err)
 	}
 	return files, nil
 }
 
-// WithHint adds what to do about an error of a registry.
-func WithHint(err error) error {
+// AddHint adds to an error of a registry or of a catalog's content what the user can do. Other errors are returned
+// unchanged.
+func AddHint(err error) error {
 	switch {
 	case errors.Is(err, oci.ErrDenied):
 		return exit.Hint(err, "log in to the registry with docker login or podman login")
@@ -156,10 +158,10 @@ func WithHint(err error) error {
 	}
 }
 
-// PrintDigest prints the digest that a push returned and nothing else, for scripts to read.
+// PrintDigest prints only the digest of a push, for scripts. If err is not nil, it returns the error with a hint.
 func PrintDigest(env *command.Env, digest string, err error) error {
 	if err != nil {
-		return WithHint(err)
+		return AddHint(err)
 	}
 	env.Say("%s\n", digest)
 	return nil

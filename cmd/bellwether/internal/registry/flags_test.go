@@ -11,7 +11,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 )
 
-// A folder that does not exist is not looked up on a public registry, under Docker's short names.
+// A folder that does not exist is not resolved in a public registry with Docker's short names.
 func TestSource(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("ladders.d", 0o755); err != nil {

@@ -1,8 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry holds the command that runs an OCI registry, and the flags of
-// every command that talks to one.
+// Package registry has the command that runs an OCI registry, and the flags of all commands that connect to a registry.
 package registry
 
 import (
@@ -26,13 +25,13 @@ tests. It requires no credentials, so listen on the loopback interface only. Wit
 --catalog serves the catalog in a folder as catalog:latest, and nothing else: the
 registry then accepts no pushes, so it may listen on other addresses too.`
 
-// servedCatalog is where a registry has the catalog that it was started with.
+// servedCatalog is the reference at which the registry serves the catalog of --catalog.
 const servedCatalog = "/catalog:latest"
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command registry with its subcommand.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	var o registry.Options
@@ -55,7 +54,7 @@ func Command(env *command.Env) *cobra.Command {
 			if verbose {
 				o.Log = a.Streams.ErrOut
 			}
-			if catalog != "" {
+			if catalog != "" { // a registry with Fill is read-only
 				o.Fill = func(ctx context.Context, addr string) error {
 					_, err := oci.NewClient(oci.Options{}).Push(ctx, catalog, addr+servedCatalog,
 						oci.Access{Insecure: true})
@@ -72,5 +71,5 @@ func Command(env *command.Env) *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("root", "catalog")
 	_ = c.MarkFlagDirname("root")
 	_ = c.MarkFlagDirname("catalog")
-	return command.Parent("registry", "Run an OCI registry", nil, c)
+	return command.NewParent("registry", "Run an OCI registry", nil, c)
 }

@@ -10,14 +10,14 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// maxDecisions is how many decisions are shown; -o yaml has all.
+// maxDecisions is the number of decisions that are shown. The output of -o yaml has all decisions.
 const maxDecisions = 10
 
-// WriteDecisions shows the newest decisions about an operator, or about one of its
-// rollouts where that is named.
+// WriteDecisions writes a table of the newest decisions about an operator to out. If rollout is not empty, the table
+// has only the decisions about this rollout. It writes nothing if o is nil or there is no decision.
 func WriteDecisions(out *strings.Builder, o *v1alpha1.ManagedOperator, rollout string, now time.Time, s term.Style) {
 	if o == nil || o.Status.Decisions == nil {
 		return
@@ -26,9 +26,9 @@ func WriteDecisions(out *strings.Builder, o *v1alpha1.ManagedOperator, rollout s
 	if rollout != "" {
 		t.Header = []string{"DECIDED", "WHAT", "ABOUT"}
 	}
-	more := int(o.Status.Decisions.Dropped)
+	more := int(o.Status.Decisions.Dropped) // the number of decisions that are not shown
 	if rollout != "" {
-		more = 0 // nobody knows which rollouts those were about
+		more = 0 // the rollouts of dropped decisions are not recorded
 	}
 	for _, d := range o.Status.Decisions.Entries {
 		switch {
@@ -40,9 +40,9 @@ func WriteDecisions(out *strings.Builder, o *v1alpha1.ManagedOperator, rollout s
 		}
 		row := []term.Cell{{Text: term.Clock(now, &d.At)}, term.Strong.Cell(string(d.What))}
 		if rollout == "" {
-			row = append(row, term.Cell{Text: term.OrDash(d.Rollout)})
+			row = append(row, term.Cell{Text: term.DashIfEmpty(d.Rollout)})
 		}
-		t.Add(append(row, term.Cell{Text: aboutDecision(d)})...)
+		t.Add(append(row, term.Cell{Text: describeDecision(d)})...)
 	}
 	if len(t.Rows) == 0 {
 		return
@@ -53,9 +53,9 @@ func WriteDecisions(out *strings.Builder, o *v1alpha1.ManagedOperator, rollout s
 	}
 }
 
-// aboutDecision says what was decided about, who decided, and why: "gate sre of wave rest, by anna: looks good". Where
-// only the reason is known, it is that.
-func aboutDecision(d v1alpha1.Decision) string {
+// describeDecision returns the subject of a decision, the person who decided, and the reason: "gate sre of wave rest,
+// by anna: looks good". Without a subject and a person, it returns only the reason.
+func describeDecision(d v1alpha1.Decision) string {
 	var parts []string
 	if d.On != "" {
 		parts = append(parts, d.On)
@@ -65,7 +65,7 @@ func aboutDecision(d v1alpha1.Decision) string {
 	}
 	reason := phrase.OneLine(d.Reason)
 	if len(parts) == 0 {
-		return term.OrDash(reason)
+		return term.DashIfEmpty(reason)
 	}
-	return strings.Join(parts, ", ") + colon(reason)
+	return strings.Join(parts, ", ") + prefixColon(reason)
 }

@@ -20,7 +20,7 @@ func TestAboutDecision(t *testing.T) {
 		{v1alpha1.Decision{On: "gate sre of wave rest", By: "anna"}, "gate sre of wave rest, by anna"},
 		{v1alpha1.Decision{On: "gate sre of wave rest", Reason: "looks good"}, "gate sre of wave rest: looks good"},
 	} {
-		if got := aboutDecision(test.decision); got != test.want {
+		if got := describeDecision(test.decision); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.decision, got, test.want)
 		}
 	}

@@ -20,41 +20,42 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-// followRollout shows a rollout until it has ended, or the newest rollout of an
-// operator until the user interrupts.
+// followRollout shows a rollout until the rollout ends. If name is an operator, it shows the newest rollout of this
+// operator until the user interrupts the command.
 func (a *app) followRollout(ctx context.Context, h *hub.Client, name string) error {
-	first, err := h.Rollout(ctx, name)
+	initial, err := h.Rollout(ctx, name)
 	if err != nil {
 		return err
 	}
-	byOperator := first.Name != h.Key(name).Name
-	reader, changed, err := a.Watch(ctx, client.ObjectKey{Namespace: first.Namespace, Name: first.Spec.Operator.Name})
+	isOperatorName := initial.Name != h.Key(name).Name
+	reader, changed, err := a.Watch(ctx,
+		client.ObjectKey{Namespace: initial.Namespace, Name: initial.Spec.Operator.Name})
 	if err != nil {
 		return err
 	}
-	look := func() (RolloutInput, error) {
-		r, err := newestOf(ctx, reader, first, byOperator)
+	readInput := func() (RolloutInput, error) {
+		r, err := findNewestRollout(ctx, reader, initial, isOperatorName)
 		if err != nil {
 			return RolloutInput{}, err
 		}
-		return a.rolloutInput(ctx, reader, r)
+		return a.readRolloutInput(ctx, reader, r)
 	}
-	draw := a.drawing()
+	draw := a.newRolloutPrinter()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	var away string
-	var asked time.Time
+	var hubAway string
+	var checkedAt time.Time
 	for {
-		in, err := look()
+		in, err := readInput()
 		if err != nil {
 			return err
 		}
-		if in.Now.Sub(asked) >= hubAgeEvery {
-			away, asked = a.HubAway(ctx, h), in.Now
+		if in.Now.Sub(checkedAt) >= hubAgeInterval {
+			hubAway, checkedAt = a.DescribeHubAge(ctx, h), in.Now
 		}
-		in.HubAway = away
+		in.HubAway = hubAway
 		draw(in)
-		if !byOperator && in.Rollout.Status.Phase.Ended() {
+		if !isOperatorName && in.Rollout.Status.Phase.Ended() {
 			return nil
 		}
 		select {
@@ -66,23 +67,25 @@ func (a *app) followRollout(ctx context.Context, h *hub.Client, name string) err
 	}
 }
 
-// hubAgeEvery is how often a command that watches asks when the hub was last seen.
-const hubAgeEvery = 10 * time.Second
+// hubAgeInterval is the time between two checks of when the hub was last seen, while a command watches a rollout.
+const hubAgeInterval = 10 * time.Second
 
 var errRolloutGone = errors.New("the rollout was deleted")
 
-// newestOf returns the rollout as it is now, or the newest of its operator.
-func newestOf(ctx context.Context, reader client.Reader, first *v1alpha1.OperatorRollout,
-	byOperator bool) (*v1alpha1.OperatorRollout, error) {
+// findNewestRollout returns the current state of the rollout initial. If isOperatorName is set, it returns the newest
+// rollout of the same operator instead. It returns errRolloutGone if there is no such rollout.
+func findNewestRollout(ctx context.Context, reader client.Reader, initial *v1alpha1.OperatorRollout,
+	isOperatorName bool) (*v1alpha1.OperatorRollout, error) {
 	list := &v1alpha1.OperatorRolloutList{}
-	if err := reader.List(ctx, list, client.InNamespace(first.Namespace)); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(initial.Namespace)); err != nil {
 		return nil, fmt.Errorf("list rollouts: %w", err)
 	}
 	var newest *v1alpha1.OperatorRollout
 	for i := range list.Items {
 		r := &list.Items[i]
-		wanted := r.Name == first.Name || byOperator && r.Spec.Operator.Name == first.Spec.Operator.Name
-		if wanted && (newest == nil || r.Spec.Revision > newest.Spec.Revision) {
+		isSameOperator := isOperatorName && r.Spec.Operator.Name == initial.Spec.Operator.Name
+		isNewer := newest == nil || r.Spec.Revision > newest.Spec.Revision
+		if isNewer && (isSameOperator || r.Name == initial.Name) {
 			newest = r
 		}
 	}
@@ -92,26 +95,26 @@ func newestOf(ctx context.Context, reader client.Reader, first *v1alpha1.Operato
 	return newest, nil
 }
 
-// drawing returns what shows a rollout again and again: over itself on a
-// terminal, elsewhere a line for each change.
-func (a *app) drawing() func(RolloutInput) {
+// newRolloutPrinter returns a function that shows a rollout each time it is called. On a terminal, the function
+// replaces its previous output; elsewhere it prints one line for each change.
+func (a *app) newRolloutPrinter() func(RolloutInput) {
 	if f, ok := command.File(a.Streams.Out); ok && xterm.IsTerminal(int(f.Fd())) {
 		s := &screen{out: f, size: func() (int, int, error) { return xterm.GetSize(int(f.Fd())) }}
-		return func(in RolloutInput) { s.draw(Rollout(in, a.Style())) }
+		return func(in RolloutInput) { s.draw(RenderRollout(in, a.Style())) }
 	}
-	var before RolloutInput
+	var previous RolloutInput
 	return func(in RolloutInput) {
-		if in.HubAway != "" && before.HubAway == "" && before.Rollout != nil {
-			a.Warn("%s\n", in.HubAway) // before anything is shown, the command has said it
+		if in.HubAway != "" && previous.HubAway == "" && previous.Rollout != nil {
+			a.Warn("%s\n", in.HubAway) // before the first output, the command itself prints this warning
 		}
-		for _, line := range RolloutChanges(before, in) {
+		for _, line := range ListRolloutChanges(previous, in) {
 			a.Say("%s  %s\n", term.TimeOfDay(in.Now), line)
 		}
-		before = in
+		previous = in
 	}
 }
 
-// screen draws a text over the one it drew before.
+// screen replaces the text that it drew last by a new text.
 type screen struct {
 	out   io.Writer
 	size  func() (width, height int, err error)
@@ -119,26 +122,28 @@ type screen struct {
 	lines int
 }
 
+// draw shows a text in place of the previous text. It does nothing if the text is unchanged.
 func (s *screen) draw(text string) {
 	width, height, err := s.size()
 	if err != nil {
-		width, height = 0, 0
+		width, height = 0, 0 // the size is unknown, so lines are not cut
 	}
-	text = clip(term.Shown(text), height-1)
+	text = cutLines(term.EscapeText(text), height-1)
 	if text == s.drawn {
 		return
 	}
 	var out strings.Builder
-	if s.lines > 0 {
+	if s.lines > 0 { // move the cursor to the first line of the previous text, and clear the screen from there
 		fmt.Fprintf(&out, "\x1b[%dA\r\x1b[J", s.lines)
 	}
 	out.WriteString(text)
 	s.drawn, s.lines = text, term.Lines(text, width)
-	_, _ = io.WriteString(s.out, out.String()) // a terminal that is gone needs no picture
+	_, _ = io.WriteString(s.out, out.String()) // there is no output to update if the terminal was closed
 }
 
-// clip keeps so many lines, since what has scrolled away cannot be drawn over.
-func clip(text string, lines int) string {
+// cutLines returns the first lines of a text. A line that has scrolled off the screen cannot be replaced later. If
+// lines is 0 or negative, the text is returned unchanged.
+func cutLines(text string, lines int) string {
 	all := strings.SplitAfter(text, "\n")
 	if lines <= 0 || len(all) <= lines {
 		return text

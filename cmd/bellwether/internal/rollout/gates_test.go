@@ -22,7 +22,7 @@ func TestGatesAreShown(t *testing.T) {
 		return v1alpha1.GateStatus{Name: "budget", Verdict: v, Evidence: evidence, Measurement: m}
 	}
 	fill := func(budget v1alpha1.GateStatus) *v1alpha1.OperatorRollout {
-		r := fixture.RolloutAt()
+		r := fixture.HaltedRollout()
 		r.Status.Phase, r.Status.Message = v1alpha1.RolloutProgressing, "wave prod waits for 2 gates"
 		r.Spec.Strategy.Waves[1].Gates = []v1alpha1.Gate{{Name: "budget", SLO: &v1alpha1.SLOGate{}},
 			{Name: "query", PromQL: &v1alpha1.PromQLGate{}}}
@@ -44,7 +44,7 @@ func TestGatesAreShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := RolloutInput{Now: fixture.Noon, Rollout: r, Installs: fixture.Installs(),
 				Clusters: fixture.FleetOfFour()}
-			fixture.Golden(t, "rollout-"+name, Rollout(in, term.Style{}))
+			fixture.AssertGolden(t, "rollout-"+name, RenderRollout(in, term.Style{}))
 		})
 	}
 }

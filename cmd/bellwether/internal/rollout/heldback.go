@@ -15,15 +15,14 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/preflight"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
-	"github.com/bellwether-dev/bellwether/rollouts/access"
 	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
-// writeHeldBack says which clusters are not admitted now, why and until when, and
-// which holds a person has overridden.
-func writeHeldBack(out *strings.Builder, in RolloutInput, s term.Style) {
+// writeNotAdmitted lists the clusters that cannot be admitted now, with the reason and the end of the hold. Before
+// the list it writes the override of ChangeWindows and, until the rollout has ended, the warnings about the release.
+func writeNotAdmitted(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	if o := r.Spec.WindowOverride; o != nil {
 		out.WriteString("\n" + s.Lines(term.Warn, "ChangeWindows are overridden by "+o.By+": "+o.Reason))
@@ -32,11 +31,11 @@ func writeHeldBack(out *strings.Builder, in RolloutInput, s term.Style) {
 		out.WriteString("\n" + s.Lines(term.Warn, "not checked before admission: "+needs.NotRead))
 	}
 	if needs := r.Spec.Requirements; needs != nil && len(needs.AddedPermissions) > 0 && !r.Status.Phase.Ended() {
-		out.WriteString("\n" + s.Lines(term.Warn, "warning: "+rollouts.NewPermissions(needs)))
+		out.WriteString("\n" + s.Lines(term.Warn, "warning: "+rollouts.ExplainNewPermissions(needs)))
 	}
-	if ended := holds.SupportProblem(r.Spec.Requirements, r.Spec.Release.Bundle, in.Now); ended != "" &&
+	if problem := holds.ExplainSupportProblem(r.Spec.Requirements, r.Spec.Release.Bundle, in.Now); problem != "" &&
 		!r.Status.Phase.Ended() {
-		out.WriteString("\n" + s.Lines(term.Warn, "warning: "+ended))
+		out.WriteString("\n" + s.Lines(term.Warn, "warning: "+problem))
 	}
 	if len(r.Status.HeldBack) == 0 || r.IsStopped() {
 		return
@@ -49,62 +48,66 @@ func writeHeldBack(out *strings.Builder, in RolloutInput, s term.Style) {
 			until = term.Cell{Text: term.Clock(in.Now, g.Until)}
 		}
 		t.Add(term.Cell{Text: term.Count(int(g.Count))}, term.Warn.Cell(g.Reason), until,
-			term.Cell{Text: phrase.First(g.Clusters, maxNames) + colon(phrase.OneLine(g.Message))})
+			term.Cell{Text: phrase.First(g.Clusters, maxNames) + prefixColon(phrase.OneLine(g.Message))})
 	}
 	out.WriteString(t.Render(s))
 }
 
 const maxNames = 5
 
-// previewHolds finds what would hold back the clusters of a rollout that started now.
-func previewHolds(ctx context.Context, h client.Reader, in *PlanInput) error {
-	// Windows that policies ask for are among those that count.
+// setPlanHolds sets in.Held to the clusters with the holds that would block their admission if a rollout started now.
+// It also sets the warnings about new permissions and an unsupported target.
+func setPlanHolds(ctx context.Context, h client.Reader, in *PlanInput) error {
+	// The list includes the windows that RolloutPolicies require.
 	var windows v1alpha1.ChangeWindowList
 	if err := h.List(ctx, &windows); err != nil {
 		return fmt.Errorf("list change windows: %w", err)
 	}
-	in.Held = planClusters(in.Clusters)
-	all := holds.Input{Now: in.Now, Operator: v1alpha1.OperatorReference(client.ObjectKeyFromObject(in.Operator)),
+	in.Held = observeClusters(in.Clusters)
+	input := holds.Input{Now: in.Now, Operator: v1alpha1.OperatorReference(client.ObjectKeyFromObject(in.Operator)),
 		OperatorLabels: in.Operator.Labels, Windows: windows.Items, Policies: in.policies}
 	for i := range in.Installs {
-		all.Installs = append(all.Installs, rollouts.ObserveInstall(&in.Installs[i]))
+		input.Installs = append(input.Installs, rollouts.ObserveInstall(&in.Installs[i]))
 	}
 	var permitted v1alpha1.FleetAccessList
 	if err := h.List(ctx, &permitted); err != nil {
 		return fmt.Errorf("list FleetAccess objects: %w", err)
 	}
 	var freezes v1alpha1.FleetFreezeList
+	// A hub of an earlier version does not have the kind FleetFreeze.
 	if err := h.List(ctx, &freezes); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("list FleetFreezes: %w", err)
 	}
-	all.Freezes = freezes.Items
-	all.Access = access.Decide(permitted.Items, in.Operator.Namespace, access.ReleaseOf(in.Operator, in.catalog))
+	input.Freezes = freezes.Items
+	input.Access = holds.DecideAccess(permitted.Items, in.Operator.Namespace,
+		holds.ReleaseForAccess(in.Operator, in.catalog))
 	if in.Target != nil {
-		all.Release, all.Requirements = in.Target.Name, requirements(*in)
-		if len(all.Requirements.AddedPermissions) > 0 {
-			in.NewPermissions = rollouts.NewPermissions(all.Requirements)
+		input.Release, input.Requirements = in.Target.Name, computeRequirements(*in)
+		if len(input.Requirements.AddedPermissions) > 0 {
+			in.NewPermissions = rollouts.ExplainNewPermissions(input.Requirements)
 		}
-		in.Unsupported = holds.SupportProblem(all.Requirements, all.Release, in.Now)
+		in.Unsupported = holds.ExplainSupportProblem(input.Requirements, input.Release, in.Now)
 	}
-	holds.Set(all, in.Held)
+	holds.SetHolds(input, in.Held)
 	return nil
 }
 
-// requirements are what the target needs of a cluster, as far as the catalog says so
-// itself: images of bundles are not read.
-func requirements(in PlanInput) *v1alpha1.ReleaseRequirements {
+// computeRequirements returns the requirements of the target on a cluster, as far as the catalog contains them. The
+// images of bundles are not read.
+func computeRequirements(in PlanInput) *v1alpha1.ReleaseRequirements {
 	release := v1alpha1.Release{Channel: in.Channel, Bundle: in.Target.Name}
 	var installed []catalogs.Installed
 	for i := range in.Installs {
-		if is := in.Installs[i].Status.Installed; is != nil {
-			installed = append(installed, catalogs.Installed{Name: is.Bundle, Version: is.Version})
+		if version := in.Installs[i].Status.Installed; version != nil {
+			installed = append(installed, catalogs.Installed{Name: version.Bundle, Version: version.Version})
 		}
 	}
 	return preflight.Requirements(in.Package, release, preflight.Upgrades(in.Package, release, installed))
 }
 
-// heldNotes say which members of the waves would not be admitted now, by reason.
-func heldNotes(in PlanInput, members map[string]bool) []string {
+// listHoldNotes returns one note for each reason that would block members of the waves now, with the names of these
+// members. A member counts only for its first hold.
+func listHoldNotes(in PlanInput, members map[string]bool) []string {
 	var order []string
 	groups := map[string][]string{}
 	for _, c := range in.Held {
@@ -112,7 +115,7 @@ func heldNotes(in PlanInput, members map[string]bool) []string {
 			continue
 		}
 		hold := c.Holds[0]
-		if _, known := groups[hold.Message]; !known {
+		if _, exists := groups[hold.Message]; !exists {
 			order = append(order, hold.Message)
 		}
 		groups[hold.Message] = append(groups[hold.Message], c.Name)
@@ -120,7 +123,7 @@ func heldNotes(in PlanInput, members map[string]bool) []string {
 	var notes []string
 	for _, message := range order {
 		notes = append(notes, fmt.Sprintf("Clusters would not be admitted now: %s: %s.",
-			memberList(groups[message], false), message))
+			formatMembers(groups[message], false), message))
 	}
 	return notes
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func TestHeldBack(t *testing.T) {
-	r := fixture.RolloutAt()
+	r := fixture.HaltedRollout()
 	r.Status.Phase, r.Status.Message = v1alpha1.RolloutProgressing, "wave rest: 0 of 1 cluster updated"
 	r.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "CVE-2026-1234"}
 	r.Status.HeldBack = []v1alpha1.HeldBackClusters{
@@ -28,7 +28,7 @@ func TestHeldBack(t *testing.T) {
 			Message: "operator ops/db is being changed there by rollout db-3"},
 	}
 	in := RolloutInput{Now: fixture.Noon, Rollout: r, Installs: fixture.Installs(), Clusters: fixture.FleetOfFour()}
-	fixture.Golden(t, "rollout-held-back", Rollout(in, term.Style{Width: 140}))
+	fixture.AssertGolden(t, "rollout-held-back", RenderRollout(in, term.Style{Width: 140}))
 }
 
 func TestPlanTellsOfHolds(t *testing.T) {
@@ -38,7 +38,7 @@ func TestPlanTellsOfHolds(t *testing.T) {
 		{Name: "d", Holds: []rollouts.Hold{{Message: "outside of ChangeWindow nights"}}},
 	}}
 	want := []string{"Clusters would not be admitted now: a, c: outside of ChangeWindow nights."}
-	if diff := cmp.Diff(want, heldNotes(in, map[string]bool{"a": true, "b": true, "c": true})); diff != "" {
+	if diff := cmp.Diff(want, listHoldNotes(in, map[string]bool{"a": true, "b": true, "c": true})); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }

@@ -14,11 +14,11 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// member is one cluster of a rollout with what is shown of it.
+// member is one cluster of a rollout with the texts that are shown for this cluster.
 type member struct {
 	rollouts.Member
 	state   string
@@ -28,12 +28,12 @@ type member struct {
 	message string
 }
 
-// needsAttention tells whether a person should look at the member.
+// needsAttention reports whether a person should look at the member.
 func (m member) needsAttention() bool { return m.tone == term.Bad || m.tone == term.Warn }
 
-// membersOf classifies the clusters as the hub does. Selectors that cannot be
-// used are the subject of the rollout's own message.
-func membersOf(in RolloutInput) []member {
+// classifyMembers classifies the clusters of a rollout as the hub does. It returns nil if a selector is invalid,
+// because the message of the rollout already reports this error.
+func classifyMembers(in RolloutInput) []member {
 	if in.Rollout == nil {
 		return nil
 	}
@@ -54,12 +54,12 @@ func membersOf(in RolloutInput) []member {
 	}
 	members := make([]member, 0, len(classified))
 	for _, m := range classified {
-		members = append(members, describe(in.Rollout, m, installs[m.Cluster], clusters[m.Cluster]))
+		members = append(members, describeMember(in.Rollout, m, installs[m.Cluster], clusters[m.Cluster]))
 	}
 	return members
 }
 
-var states = map[rollouts.Class]struct {
+var memberStates = map[rollouts.Class]struct {
 	text string
 	tone term.Tone
 }{
@@ -68,11 +68,12 @@ var states = map[rollouts.Class]struct {
 	rollouts.ClassDeferred: {"Deferred", term.Warn}, rollouts.ClassRemoved: {"Removed", term.Dim},
 }
 
-// describe finds the words for a class and its reason in the conditions.
-func describe(r *v1alpha1.OperatorRollout, m rollouts.Member, install *v1alpha1.OperatorInstall,
+// describeMember adds the shown state, tone, reason and message to a classified member. It takes them from the
+// conditions of the OperatorInstall and the FleetCluster.
+func describeMember(r *v1alpha1.OperatorRollout, m rollouts.Member, install *v1alpha1.OperatorInstall,
 	cluster *v1alpha1.FleetCluster) member {
 	conditions := install.Status.Conditions
-	state := states[m.Class]
+	state := memberStates[m.Class]
 	shown := member{
 		Member: m, state: state.text, tone: state.tone, since: metav1.Time{Time: m.Since}, reason: m.Reason,
 		message: cmp.Or(m.Message, term.Headline(conditions)),
@@ -82,7 +83,7 @@ func describe(r *v1alpha1.OperatorRollout, m rollouts.Member, install *v1alpha1.
 		stalled := term.Condition(conditions, v1alpha1.ConditionStalled)
 		shown.since, shown.reason, shown.message = stalled.LastTransitionTime, stalled.Reason, stalled.Message
 	case rollouts.ReasonDeadlineExceeded:
-		shown.message = fmt.Sprintf("not updated within %s: %s", DeadlineOf(r, m.Wave), shown.message)
+		shown.message = fmt.Sprintf("not updated within %s: %s", ReadDeadline(r, m.Wave), shown.message)
 	case rollouts.ReasonNotReady:
 		shown.reason = cmp.Or(term.Condition(conditions, v1alpha1.ConditionReady).Reason, m.Reason)
 		if m.Class == rollouts.ClassInProgress {
@@ -102,32 +103,32 @@ func describe(r *v1alpha1.OperatorRollout, m rollouts.Member, install *v1alpha1.
 	return shown
 }
 
-// DeadlineOf is how long a cluster of a wave may take; 0 where the rollout does
-// not say.
-func DeadlineOf(r *v1alpha1.OperatorRollout, wave string) time.Duration {
+// ReadDeadline returns how long the update of a cluster in a wave may take; 0 if the rollout sets no deadline.
+func ReadDeadline(r *v1alpha1.OperatorRollout, wave string) time.Duration {
 	if w := rollouts.WaveSpec(r, wave); w.Deadline != nil {
 		return w.Deadline.Duration
 	}
 	return 0
 }
 
-// attention lists the members that need a look: first those that failed, then
-// in the order of the waves.
-func attention(in RolloutInput) []member {
-	all := slices.DeleteFunc(membersOf(in), func(m member) bool { return !m.needsAttention() })
+// listAttentionMembers returns the members that need attention: first the failed members, then the
+// others in the order of the waves.
+func listAttentionMembers(in RolloutInput) []member {
+	all := slices.DeleteFunc(classifyMembers(in), func(m member) bool { return !m.needsAttention() })
+	// The tone Bad, of failed members, is higher than the tone Warn.
 	slices.SortStableFunc(all, func(a, b member) int { return cmp.Compare(b.tone, a.tone) })
 	return all
 }
 
-// writeMoved says of which clusters the labels select another wave than their own.
-func writeMoved(out *strings.Builder, in RolloutInput, s term.Style) {
+// writeMovedClusters lists the clusters whose labels now select another wave than the wave in which they are.
+func writeMovedClusters(out *strings.Builder, in RolloutInput, s term.Style) {
 	if in.Rollout.Status.Phase.Ended() {
 		return
 	}
 	type move struct{ from, to string }
 	var moves []move
 	clusters := map[move][]string{}
-	for _, m := range membersOf(in) {
+	for _, m := range classifyMembers(in) {
 		if m.MovedTo == "" {
 			continue
 		}
@@ -144,17 +145,17 @@ func writeMoved(out *strings.Builder, in RolloutInput, s term.Style) {
 	}
 }
 
-func attentionTable(members []member, now time.Time) *term.Table {
+func buildAttentionTable(members []member, now time.Time) *term.Table {
 	t := &term.Table{Header: []string{"CLUSTER", "WAVE", "STATE", "SINCE", "REASON", "MESSAGE"}, Wrap: true}
 	for _, m := range members {
 		t.Add(term.Cell{Text: m.Cluster}, term.Cell{Text: m.Wave}, m.tone.Cell(m.state),
 			term.Cell{Text: term.Age(now, m.since)},
-			term.Cell{Text: term.OrDash(m.reason)}, term.Cell{Text: phrase.OneLine(m.message)})
+			term.Cell{Text: term.DashIfEmpty(m.reason)}, term.Cell{Text: phrase.OneLine(m.message)})
 	}
 	return t
 }
 
-// Reasons that are on no condition, and what to do about them.
+// Reasons of members that no condition has.
 const (
 	ReasonNotSelected = "NotSelected"
 	ReasonDeadline    = rollouts.ReasonDeadlineExceeded

@@ -16,7 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -28,28 +28,25 @@ does not replace an approval.
 
 If only one gate failed or holds its wave back, --wave and --gate are not needed.`
 
-func (a *app) rolloutOverrideCommand() *cobra.Command {
+func (a *app) newOverrideCommand() *cobra.Command {
 	var wanted rollouts.GateRef
-	c := a.steering(steerCommand{
-		use: "override", short: "Override a gate that failed or has no verdict", long: overrideLong, mustSay: true,
+	c := a.newChangeCommand(changeCommand{
+		use: "override", short: "Override a gate that failed or has no verdict", long: overrideLong, needsReason: true,
 		verb:    "override",
 		example: "  bellwether rollout override echo --wave canary --gate budget --reason \"known noise\"",
-		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
-			who, err := h.UserName(ctx)
+		newChange: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
+			user, err := h.UserName(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
-				g, err := chooseOverride(r, wanted)
+				g, err := chooseOverrideGate(r, wanted)
 				if err != nil {
 					return "", err
 				}
-				if !isOverridden(r, g) {
-					r.Spec.Overrides = append(r.Spec.Overrides, v1alpha1.GateOverride{
-						Wave: g.Wave, Gate: g.Gate, By: who, Reason: reason, At: metav1.NewTime(a.Now()),
-					})
-				}
-				return fmt.Sprintf("Rollout %s: gate %s of wave %s is overridden by %s.", r.Name, g.Gate, g.Wave, who),
+				rollouts.Override(r, v1alpha1.GateOverride{Wave: g.Wave, Gate: g.Gate, By: user, Reason: reason,
+					At: metav1.NewTime(a.Now())})
+				return fmt.Sprintf("Rollout %s: gate %s of wave %s is overridden by %s.", r.Name, g.Gate, g.Wave, user),
 					nil
 			}, nil
 		},
@@ -60,37 +57,29 @@ func (a *app) rolloutOverrideCommand() *cobra.Command {
 	return c
 }
 
-func isOverridden(r *v1alpha1.OperatorRollout, g rollouts.GateRef) bool {
-	return slices.ContainsFunc(r.Spec.Overrides,
-		func(o v1alpha1.GateOverride) bool { return o.Wave == g.Wave && o.Gate == g.Gate })
+// listMeasuredGates returns the gates of a rollout that measure the release.
+func listMeasuredGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef {
+	return rollouts.GatesOf(r, false)
 }
 
-// measuredGates lists the gates of a rollout that measure the release.
-func measuredGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef { return rollouts.GatesOf(r, false) }
-
+// isMeasured reports whether a gate of a wave measures the release.
 func isMeasured(r *v1alpha1.OperatorRollout, wave, gate string) bool {
-	return slices.Contains(measuredGates(r), rollouts.GateRef{Wave: wave, Gate: gate})
+	return slices.Contains(listMeasuredGates(r), rollouts.GateRef{Wave: wave, Gate: gate})
 }
 
-// chooseOverride returns the gate that the user means: one that holds the rollout
-// back now, or any that was named.
-func chooseOverride(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
-	if !r.IsRunning() {
-		return rollouts.GateRef{}, alreadyEnded(r)
-	}
-	candidates := rollouts.StoppedBy(r)
-	if wanted != (rollouts.GateRef{}) {
-		candidates = slices.DeleteFunc(measuredGates(r), func(g rollouts.GateRef) bool {
-			return wanted.Wave != "" && g.Wave != wanted.Wave || wanted.Gate != "" && g.Gate != wanted.Gate
-		})
-	}
+// chooseOverrideGate returns the gate to override. It returns an error unless rollouts.ListOverridable has exactly one.
+func chooseOverrideGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
+	candidates, hasEnded := rollouts.ListOverridable(r, wanted)
 	switch {
+	case hasEnded:
+		return rollouts.GateRef{}, newEndedError(r)
 	case len(candidates) == 1:
 		return candidates[0], nil
 	case len(candidates) > 1:
-		return rollouts.GateRef{}, exit.Hintf(hub.Offer(flagsOf(candidates), ""), "several gates can be overridden")
+		return rollouts.GateRef{}, exit.Hintf(hub.FormatAvailable(formatGateFlags(candidates), ""),
+			"several gates can be overridden")
 	case wanted != (rollouts.GateRef{}):
-		return rollouts.GateRef{}, exit.Hintf(hub.Offer(flagsOf(measuredGates(r)),
+		return rollouts.GateRef{}, exit.Hintf(hub.FormatAvailable(formatGateFlags(listMeasuredGates(r)),
 			"the rollout has no gate that measures the release"),
 			"rollout %s has no gate with this name that can be overridden", r.Name)
 	default:
@@ -99,7 +88,8 @@ func chooseOverride(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollo
 	}
 }
 
-func flagsOf(gates []rollouts.GateRef) []string {
+// formatGateFlags returns the flags that select each gate.
+func formatGateFlags(gates []rollouts.GateRef) []string {
 	var names []string
 	for _, g := range gates {
 		names = append(names, fmt.Sprintf("--wave %s --gate %s", g.Wave, g.Gate))
@@ -107,13 +97,14 @@ func flagsOf(gates []rollouts.GateRef) []string {
 	return names
 }
 
-// writeGates shows the evidence of the gates that measure waves now, and how to
-// override those that hold the rollout back.
+// writeGates writes the evidence of the measured gates of the waves that soak or are verified now, and the command that
+// overrides the first gate that blocks the rollout. It writes no evidence for a rollout that has stopped.
 func writeGates(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	for i := range r.Status.Waves {
 		w := &r.Status.Waves[i]
-		if w.Phase != v1alpha1.WaveSoaking && w.Phase != v1alpha1.WaveVerifying || r.IsStopped() {
+		isMeasuredNow := w.Phase == v1alpha1.WaveSoaking || w.Phase == v1alpha1.WaveVerifying
+		if !isMeasuredNow || r.IsStopped() {
 			continue
 		}
 		t := &term.Table{Header: []string{"GATE", "VERDICT", "VALUE", "THRESHOLD", "SAMPLES", "WINDOW", "MEASURED",
@@ -122,37 +113,38 @@ func writeGates(out *strings.Builder, in RolloutInput, s term.Style) {
 		for _, g := range w.Gates {
 			if isMeasured(r, w.Name, g.Name) {
 				rows++
-				t.Add(gateRow(in, g)...)
+				t.Add(buildGateRow(in, g)...)
 			}
 		}
 		if rows > 0 {
 			fmt.Fprintf(out, "\n%s\n%s", s.Paint(term.Strong, "gates of wave "+w.Name), t.Render(s))
 		}
 	}
-	if stopped := rollouts.StoppedBy(r); len(stopped) > 0 && !r.Status.Phase.Ended() {
+	if stopped := rollouts.ListStoppingGates(r); len(stopped) > 0 && !r.Status.Phase.Ended() {
 		out.WriteString(s.Command(term.Warn, "override gate "+stopped[0].Gate+" with:",
 			fmt.Sprintf("%s rollout override %s -n %s --wave %s --gate %s --reason \"…\"", s.ProgramName(), r.Name,
 				r.Namespace, stopped[0].Wave, stopped[0].Gate)))
 	}
 }
 
-func gateRow(in RolloutInput, g v1alpha1.GateStatus) []term.Cell {
-	dash := func(text string) term.Cell { return term.Dim.Cell(term.OrElse(text, "-")) }
-	cells := []term.Cell{term.Strong.Cell(g.Name), verdictTone(g.Verdict).Cell(string(g.Verdict))}
+// buildGateRow returns the table row of a gate with its measurement and its evidence.
+func buildGateRow(in RolloutInput, g v1alpha1.GateStatus) []term.Cell {
+	dashIfEmpty := func(text string) term.Cell { return term.Dim.Cell(term.DefaultIfEmpty(text, "-")) }
+	cells := []term.Cell{term.Strong.Cell(g.Name), chooseVerdictTone(g.Verdict).Cell(string(g.Verdict))}
 	if m := g.Measurement; m != nil {
 		samples := fmt.Sprint(m.Samples)
 		if m.BaselineSamples > 0 {
 			samples += fmt.Sprintf(" and %d", m.BaselineSamples)
 		}
-		cells = append(cells, dash(m.Value), dash(m.Threshold), dash(samples), dash(term.Span(m.Window.Duration)),
-			dash(term.Clock(in.Now, &m.At)))
+		cells = append(cells, dashIfEmpty(m.Value), dashIfEmpty(m.Threshold), dashIfEmpty(samples),
+			dashIfEmpty(term.Span(m.Window.Duration)), dashIfEmpty(term.Clock(in.Now, &m.At)))
 	} else {
-		cells = append(cells, dash(""), dash(""), dash(""), dash(""), dash(""))
+		cells = append(cells, dashIfEmpty(""), dashIfEmpty(""), dashIfEmpty(""), dashIfEmpty(""), dashIfEmpty(""))
 	}
 	return append(cells, term.Cell{Text: phrase.OneLine(g.Evidence)})
 }
 
-func verdictTone(v v1alpha1.GateVerdict) term.Tone {
+func chooseVerdictTone(v v1alpha1.GateVerdict) term.Tone {
 	switch v {
 	case v1alpha1.GatePassed:
 		return term.Good
@@ -163,8 +155,8 @@ func verdictTone(v v1alpha1.GateVerdict) term.Tone {
 	}
 }
 
-// verifyingNote says which gates hold a wave back; their evidence is shown below.
-func verifyingNote(w *v1alpha1.WaveStatus) term.Cell {
+// formatVerifyingNote returns the gates of a wave that have not passed. Their evidence is shown below the waves.
+func formatVerifyingNote(w *v1alpha1.WaveStatus) term.Cell {
 	note := term.Cell{Tone: term.Warn}
 	var parts []string
 	for _, g := range w.Gates {

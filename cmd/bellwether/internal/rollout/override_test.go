@@ -17,7 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 )
 
-// verifying is a rollout whose wave prod has two gates that measure it, and an approval.
+// verifying returns a rollout whose wave prod has two gates that measure it, and an approval.
 func verifying(budget, query v1alpha1.GateStatus) *v1alpha1.OperatorRollout {
 	r := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing)
 	r.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "prod", Gates: []v1alpha1.Gate{
@@ -79,7 +79,7 @@ func TestOverride(t *testing.T) {
 	})
 }
 
-// TestGateOfAVerifiedWave: a wave that is verified is not judged again, whatever became of its gates.
+// TestGateOfAVerifiedWave: a wave that is verified is not judged again, even if its gates fail later.
 func TestGateOfAVerifiedWave(t *testing.T) {
 	r := verifying(v1alpha1.GateStatus{Verdict: v1alpha1.GateFailed}, v1alpha1.GateStatus{Verdict: v1alpha1.GatePassed})
 	r.Status.Waves[0].Phase, r.Status.Waves[0].VerifiedAt = v1alpha1.WaveVerified, fixture.AgoPtr(time.Minute)

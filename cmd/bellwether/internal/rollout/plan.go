@@ -15,14 +15,13 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/internal/untrusted"
 	"github.com/bellwether-dev/bellwether/rollouts"
-	"github.com/bellwether-dev/bellwether/rollouts/target"
-	"github.com/bellwether-dev/bellwether/untrusted"
+	"github.com/bellwether-dev/bellwether/rollouts/operators"
 )
 
 const rolloutPlanLong = `Show what a rollout would do if it started now: the upgrade path from each installed
@@ -41,13 +40,13 @@ type planOptions struct {
 	wide                   bool
 }
 
-func (a *app) rolloutPlanCommand() *cobra.Command {
+func (a *app) newPlanCommand() *cobra.Command {
 	var o planOptions
 	var out command.Output
 	c := &cobra.Command{
 		Use: "plan [OPERATOR]", Short: "Preview a rollout", Long: rolloutPlanLong,
 		Example: "  bellwether rollout plan echo --version 1.1.0\n  bellwether rollout plan -f echo.yaml",
-		Args:    command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		Args:    command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {
 				return err
@@ -60,11 +59,11 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			operator, err := planned(c.Context(), h, args, o.file)
+			operator, err := readPlannedOperator(c.Context(), h, args, o.file)
 			if err != nil {
 				return err
 			}
-			return a.plan(c.Context(), h, operator, o)
+			return a.printPlan(c.Context(), h, operator, o)
 		},
 	}
 	c.Flags().StringVar(&o.version, "version", "", "The target version. Default: the version of the ManagedOperator.")
@@ -75,8 +74,9 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 	return c
 }
 
-// planned returns the operator to plan for.
-func planned(ctx context.Context, h *hub.Client, args []string, file string) (*v1alpha1.ManagedOperator, error) {
+// readPlannedOperator returns the operator to plan for: from the hub if args has a name, otherwise from the file.
+func readPlannedOperator(ctx context.Context, h *hub.Client, args []string, file string) (*v1alpha1.ManagedOperator,
+	error) {
 	if len(args) == 1 {
 		return h.Operator(ctx, args[0])
 	}
@@ -97,7 +97,9 @@ func planned(ctx context.Context, h *hub.Client, args []string, file string) (*v
 	return o, nil
 }
 
-func (a *app) plan(ctx context.Context, h *hub.Client, operator *v1alpha1.ManagedOperator, o planOptions) error {
+// printPlan collects the inputs of the preview from the hub and the catalog, and prints the preview. The order of the
+// steps matters: the target needs the waves and the installs, and the holds need the target.
+func (a *app) printPlan(ctx context.Context, h *hub.Client, operator *v1alpha1.ManagedOperator, o planOptions) error {
 	if o.version != "" {
 		operator.Spec.Version = o.version
 	}
@@ -107,34 +109,34 @@ func (a *app) plan(ctx context.Context, h *hub.Client, operator *v1alpha1.Manage
 	in := PlanInput{Now: a.Now(), Operator: operator, Strategy: rollouts.Defaulted(operator.Spec.Strategy),
 		Channel: operator.Spec.Channel}
 	var err error
-	if in.Clusters, err = hub.Clusters(ctx, h); err != nil {
+	if in.Clusters, err = hub.ListClusters(ctx, h); err != nil {
 		return err
 	}
-	if err := previewWaves(ctx, h, &in); err != nil {
+	if err := setPlanWaves(ctx, h, &in); err != nil {
 		return err
 	}
-	if in.Installs, err = hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
+	if in.Installs, err = hub.ListInstalls(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
 	}
-	list, err := rolloutsOf(ctx, h, operator)
+	list, err := listOperatorRollouts(ctx, h, operator)
 	if err != nil {
 		return err
 	}
 	if len(list) > 0 && !list[0].Status.Phase.Ended() {
 		in.Running = &list[0]
 	}
-	if err := a.target(ctx, h, &in, list); err != nil {
+	if err := a.setPlanTarget(ctx, h, &in, list); err != nil {
 		return err
 	}
-	if err := previewHolds(ctx, h, &in); err != nil {
+	if err := setPlanHolds(ctx, h, &in); err != nil {
 		return err
 	}
-	a.Say("%s", Plan(in, a.Style(), o.wide))
+	a.Say("%s", RenderPlan(in, a.Style(), o.wide))
 	return nil
 }
 
-// planClusters are the clusters as the planner sees them.
-func planClusters(list []v1alpha1.FleetCluster) []rollouts.Cluster {
+// observeClusters converts FleetClusters to the clusters of package rollouts.
+func observeClusters(list []v1alpha1.FleetCluster) []rollouts.Cluster {
 	out := make([]rollouts.Cluster, 0, len(list))
 	for i := range list {
 		out = append(out, rollouts.ObserveCluster(&list[i]))
@@ -142,17 +144,17 @@ func planClusters(list []v1alpha1.FleetCluster) []rollouts.Cluster {
 	return out
 }
 
-// rolloutsOf returns the operator's rollouts, the newest first.
-func rolloutsOf(ctx context.Context, h *hub.Client, operator *v1alpha1.ManagedOperator) ([]v1alpha1.OperatorRollout,
-	error) {
-	in := *h
-	in.Namespace = operator.Namespace
-	return in.RolloutsOf(ctx, client.ObjectKeyFromObject(operator))
+// listOperatorRollouts returns the rollouts of an operator, the newest first.
+func listOperatorRollouts(ctx context.Context, h *hub.Client, operator *v1alpha1.ManagedOperator) (
+	[]v1alpha1.OperatorRollout, error) {
+	scoped := *h
+	scoped.Namespace = operator.Namespace
+	return scoped.ListRollouts(ctx, client.ObjectKeyFromObject(operator))
 }
 
-// target finds the bundle to go to. That the catalog cannot be read from here
-// leaves the paths out; that it does not offer the target is an error.
-func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput, list []v1alpha1.OperatorRollout) error {
+// setPlanTarget sets the package, the target and the channel of the plan. If the catalog cannot be read from this
+// machine, it sets in.Unread and the plan has no upgrade paths. A catalog that does not have the target is an error.
+func (a *app) setPlanTarget(ctx context.Context, h *hub.Client, in *PlanInput, list []v1alpha1.OperatorRollout) error {
 	catalog := &v1alpha1.OperatorCatalog{}
 	key := client.ObjectKey{Namespace: in.Operator.Namespace, Name: in.Operator.Spec.Catalog.Name}
 	if err := h.Get(ctx, key, catalog); err != nil {
@@ -168,9 +170,9 @@ func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput, list []v
 		return nil
 	}
 	var err error
-	// The hub goes around what its OperatorCatalog blocks and what is held, so the plan does too.
-	avoided := slices.Concat(catalog.Spec.Blocks, target.Held(in.Operator))
-	if in.Package, err = in.Package.WithBlocked(blocks.Of(avoided, in.Operator.Spec.Package)...); err != nil {
+	// The hub does not choose versions that the OperatorCatalog blocks or that are held.
+	blocked := slices.Concat(catalog.Spec.Blocks, operators.HeldBlocks(in.Operator))
+	if in.Package, err = in.Package.WithBlocked(catalogs.BlocksOf(blocked, in.Operator.Spec.Package)...); err != nil {
 		return err
 	}
 	if in.Target, err = chooseTarget(h, in, list); err != nil {
@@ -182,18 +184,19 @@ func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput, list []v
 	return nil
 }
 
-// chooseTarget returns the version that the hub would choose.
+// chooseTarget returns the version that the hub would choose now. It sets in.Reason and in.Waiting if
+// the spec has no exact version.
 func chooseTarget(h *hub.Client, in *PlanInput, list []v1alpha1.OperatorRollout) (*catalogs.Bundle, error) {
 	spec := in.Operator.Spec
 	if catalogs.IsExact(spec.Version) {
 		return in.Package.Target(spec.Channel, spec.Version)
 	}
-	asked := target.Input{Operator: in.Operator, Offered: in.Package, Rollouts: list}
-	for _, p := range presentVersions(*in) {
-		asked.Installed = append(asked.Installed, catalogs.Installed{Name: p.bundle, Version: p.version})
+	input := operators.ChoiceInput{Operator: in.Operator, Offered: in.Package, Rollouts: list}
+	for _, p := range groupByInstalledVersion(*in) {
+		input.Installed = append(input.Installed, catalogs.Installed{Name: p.bundle, Version: p.version})
 	}
-	choice, err := target.Choose(asked)
-	if errors.Is(err, target.ErrNeedsApproval) {
+	choice, err := operators.ChooseTarget(input)
+	if errors.Is(err, operators.ErrNeedsApproval) {
 		return nil, exit.Hint(err, fmt.Sprintf("approve it with `%s operator approve %s %s --reason TEXT`, or see "+
 			"with --version what its rollout would do", h.Self, in.Operator.Name,
 			choice.Waiting.Bundle.VersionString()))
@@ -210,10 +213,10 @@ func readPackage(ctx context.Context, catalog *v1alpha1.OperatorCatalog, name st
 		return nil, errNoDigest
 	}
 	source := catalog.Spec.Source
-	if catalog.Status.Source != nil {
+	if catalog.Status.Source != nil { // the hub read the digest from this source
 		source = *catalog.Status.Source
 	}
-	files, err := oci.NewClient(oci.Options{}).Open(ctx, oci.SourceOf(source), catalog.Status.Digest)
+	files, err := oci.NewClient(oci.Options{}).Open(ctx, oci.NewSource(source), catalog.Status.Digest)
 	if err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}

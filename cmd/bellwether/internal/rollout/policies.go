@@ -12,33 +12,33 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
 )
 
-// writePolicies says which RolloutPolicies bind the rollout, and what they add.
+// writePolicies lists the RolloutPolicies that apply to the rollout and the requirements that they add.
 func writePolicies(out *strings.Builder, in RolloutInput, s term.Style) {
 	applied := in.Rollout.Status.Policies
 	if len(applied) == 0 {
 		return
 	}
 	fmt.Fprintf(out, "\n%s\n", s.Paint(term.Strong, "bound by policies"))
-	out.WriteString(policyTable(applied).Render(s))
+	out.WriteString(buildPolicyTable(applied).Render(s))
 }
 
-func policyTable(applied []v1alpha1.AppliedPolicy) *term.Table {
+func buildPolicyTable(applied []v1alpha1.AppliedPolicy) *term.Table {
 	t := &term.Table{Header: []string{"POLICY", "WAVES", "ADDS"}, Wrap: true}
 	for _, a := range applied {
 		t.Add(term.Strong.Cell(a.Name), term.Cell{Text: phrase.First(a.Waves, maxNames)},
-			term.Cell{Text: term.OrElse(phrase.OneLine(strings.Join(a.Added, "; ")),
+			term.Cell{Text: term.DefaultIfEmpty(phrase.OneLine(strings.Join(a.Added, "; ")),
 				"nothing that the strategy does not ask for")})
 	}
 	return t
 }
 
-// previewWaves plans the waves of a rollout that started now.
-func previewWaves(ctx context.Context, h client.Reader, in *PlanInput) error {
+// setPlanWaves reads the RolloutPolicies and sets in.Waves to the waves of a rollout that starts now.
+func setPlanWaves(ctx context.Context, h client.Reader, in *PlanInput) error {
 	var policies v1alpha1.RolloutPolicyList
 	if err := h.List(ctx, &policies); err != nil {
 		return fmt.Errorf("list rollout policies: %w", err)
@@ -49,15 +49,16 @@ func previewWaves(ctx context.Context, h client.Reader, in *PlanInput) error {
 	})
 	var err error
 	in.Waves, in.Policies, err = rollouts.Preview(in.Operator.Spec.ClusterSelector, in.Strategy,
-		planClusters(in.Clusters), in.policies)
+		observeClusters(in.Clusters), in.policies)
 	if err != nil {
 		return fmt.Errorf("plan waves: %w", err)
 	}
 	return nil
 }
 
-// policyNotes say what policies add, and what the rollout would not meet.
-func policyNotes(in PlanInput) []string {
+// listPolicyNotes returns what policies add to the waves, and the requirement of a policy
+// that the rollout does not meet.
+func listPolicyNotes(in PlanInput) []string {
 	var notes []string
 	if unmet := in.Policies.Unmet; unmet != "" {
 		notes = append(notes, fmt.Sprintf("Nothing would be admitted: %s.", unmet))
@@ -70,8 +71,8 @@ func policyNotes(in PlanInput) []string {
 	return notes
 }
 
-// gateNames are the gates of a planned wave, with those that wait for a person.
-func gateNames(w rollouts.WavePreview) string {
+// formatGates returns the names of the gates of a planned wave. Gates that wait for an approval are marked.
+func formatGates(w rollouts.WavePreview) string {
 	approvals := map[string]bool{}
 	for _, name := range w.Approvals {
 		approvals[name] = true

@@ -11,30 +11,32 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/explain/marks"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// RolloutInput is what the picture of a rollout is made of.
+// RolloutInput has the data from which a rollout is shown.
 type RolloutInput struct {
 	Now     time.Time
 	Rollout *v1alpha1.OperatorRollout
 	// Installs carry the rollout's label.
 	Installs []v1alpha1.OperatorInstall
 	Clusters []v1alpha1.FleetCluster
-	// Operator is the rollout's ManagedOperator; nil where it is not known.
+	// Operator is the ManagedOperator of the rollout; nil if it was not read.
 	Operator *v1alpha1.ManagedOperator
-	// HubAway says when the hub was last seen, if that is long ago. Only a picture that is drawn again has it.
+	// HubAway is a warning with the time at which the hub was last seen, if this was long ago. It is set only
+	// while a command watches a rollout.
 	HubAway string
 }
 
-// maxAttention keeps the live view on one screen when a whole fleet fails.
+// maxAttention is the number of clusters that are shown, so that the live view fits on one
+// screen when a whole fleet fails.
 const maxAttention = 15
 
-// Rollout is the picture of a rollout: a header, a line per wave, and the
-// clusters that need attention.
-func Rollout(in RolloutInput, s term.Style) string {
+// RenderRollout returns the text that shows a rollout: a header, a line for each wave, and
+// the clusters that need attention.
+func RenderRollout(in RolloutInput, s term.Style) string {
 	var out strings.Builder
 	if in.HubAway != "" {
 		out.WriteString(s.Lines(term.Warn, in.HubAway))
@@ -42,21 +44,21 @@ func Rollout(in RolloutInput, s term.Style) string {
 	writeHeader(&out, in, s)
 	if len(in.Rollout.Status.Waves) > 0 {
 		out.WriteByte('\n')
-		out.WriteString(waveTable(in).Render(s))
+		out.WriteString(buildWaveTable(in).Render(s))
 	}
 	writeSoaks(&out, in, s)
 	writeGates(&out, in, s)
 	writeApprovals(&out, in, s)
 	writePolicies(&out, in, s)
-	writeHeldBack(&out, in, s)
-	writeMoved(&out, in, s)
+	writeNotAdmitted(&out, in, s)
+	writeMovedClusters(&out, in, s)
 	WriteDecisions(&out, in.Operator, in.Rollout.Name, in.Now, s)
-	members := attention(in)
+	members := listAttentionMembers(in)
 	if len(members) > 0 {
 		fmt.Fprintf(&out, "\n%s\n", s.Paint(term.Strong,
 			phrase.Count(len(members), "cluster")+" "+phrase.Word(len(members), "needs", "need")+" attention"))
 		shown := members[:min(len(members), maxAttention)]
-		out.WriteString(attentionTable(shown, in.Now).Render(s))
+		out.WriteString(buildAttentionTable(shown, in.Now).Render(s))
 		if more := len(members) - len(shown); more > 0 {
 			out.WriteString(s.Paint(term.Dim, fmt.Sprintf("and %d more\n", more)))
 		}
@@ -66,7 +68,7 @@ func Rollout(in RolloutInput, s term.Style) string {
 	return out.String()
 }
 
-// writeApprovals says how to approve what is waited for.
+// writeApprovals writes the command that approves each wave that waits for an approval.
 func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
 	awaited := rollouts.AwaitingApproval(in.Rollout)
 	for i := range in.Rollout.Status.Waves {
@@ -75,7 +77,7 @@ func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
 			continue
 		}
 		name := ""
-		if w.Phase == v1alpha1.WaveSkipped { // it is not the one that the rollout waits for
+		if w.Phase == v1alpha1.WaveSkipped { // the rollout does not wait for it, so the command must name it
 			name = " --wave " + w.Name
 		}
 		out.WriteString("\n" + s.Command(term.Warn, "approve wave "+w.Name+" with:",
@@ -84,17 +86,20 @@ func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
 	}
 }
 
+// writeHeader writes the name, release, phase and message of a rollout, with warnings and holds. The first line is
+// split if it is wider than the style; a width of 0 means no limit.
 func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 	r := in.Rollout
 	release := r.Spec.Release
-	what := fmt.Sprintf("%s %s (channel %s)", release.Package, s.Paint(term.Strong, release.VersionText()),
+	title := fmt.Sprintf("%s %s (channel %s)", release.Package, s.Paint(term.Strong, release.VersionText()),
 		release.Channel)
-	state := s.Paint(term.PhaseTone(r.Status.Phase), term.PhaseOf(r)) + "  " + s.Paint(term.Dim, took(r, in.Now))
+	state := s.Paint(term.PhaseTone(r.Status.Phase), term.PhaseOf(r)) + "  " +
+		s.Paint(term.Dim, formatDuration(r, in.Now))
 	name := s.Paint(term.Strong, r.Name)
-	if line := name + "  " + what + "  " + state; s.Width == 0 || term.Lines(line, s.Width) == 1 {
+	if line := name + "  " + title + "  " + state; s.Width == 0 || term.Lines(line, s.Width) == 1 {
 		out.WriteString(line + "\n")
 	} else {
-		fmt.Fprintf(out, "%s  %s\n%s\n", name, state, what)
+		fmt.Fprintf(out, "%s  %s\n%s\n", name, state, title)
 	}
 	if release.AsInstalled {
 		out.WriteString(s.Lines(term.Plain, "takes over what others installed, in the versions that the clusters "+
@@ -103,7 +108,7 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 	if message := phrase.OneLine(r.Status.Message); message != "" {
 		out.WriteString(s.Lines(term.PhaseTone(r.Status.Phase), message))
 	}
-	if text := marks.Group(in.Clusters, in.Installs).Rollout(r).Details(); text != "" {
+	if text := explain.NewFleetMarks(in.Clusters, in.Installs).Rollout(r).Details(); text != "" {
 		out.WriteString(s.Lines(term.Warn, "marks: "+text))
 	}
 	if isStrategyOutdated(in) {
@@ -115,27 +120,31 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 		out.WriteString(s.Lines(term.Plain, text))
 	}
 	writeHolds(out, in, s)
-	writeStop(out, r, s)
+	writeStopReason(out, r, s)
 }
 
-// writeStop says why a rollout was aborted or paused, unless its message does.
-func writeStop(out *strings.Builder, r *v1alpha1.OperatorRollout, s term.Style) {
+// writeStopReason writes why a rollout was aborted or paused, unless the message of the rollout contains the reason.
+func writeStopReason(out *strings.Builder, r *v1alpha1.OperatorRollout, s term.Style) {
 	switch {
-	case r.Spec.Abort != nil && (r.Spec.Abort.Rollback != nil ||
-		strings.Contains(phrase.OneLine(r.Status.Message), phrase.OneLine(r.Spec.Abort.Reason))): // the message says so
+	case r.Spec.Abort != nil && r.Spec.Abort.Rollback != nil:
+		// The message of a rollout that is rolled back has the reason.
+	case r.Spec.Abort != nil &&
+		strings.Contains(phrase.OneLine(r.Status.Message), phrase.OneLine(r.Spec.Abort.Reason)):
+		// The message contains the reason.
 	case r.Spec.Abort != nil:
 		out.WriteString(s.Lines(term.Plain, "aborted: "+r.Spec.Abort.Reason))
 	case r.Spec.Paused:
-		why := phrase.OneLine(r.Spec.PausedReason)
-		if why == "" {
-			why = "no reason given"
+		reason := phrase.OneLine(r.Spec.PausedReason)
+		if reason == "" {
+			reason = "no reason given"
 		}
-		out.WriteString(s.Lines(term.Plain, fmt.Sprintf("paused: %s (go on with: %s rollout resume %s -n %s)", why,
+		out.WriteString(s.Lines(term.Plain, fmt.Sprintf("paused: %s (go on with: %s rollout resume %s -n %s)", reason,
 			s.ProgramName(), r.Name, r.Namespace)))
 	}
 }
 
-// writeHolds says what is held because this rollout was rolled back, or was rolled back by this one.
+// writeHolds lists the holds that a rollback created: a rollback of this rollout, or
+// this rollout if it is a rollback.
 func writeHolds(out *strings.Builder, in RolloutInput, s term.Style) {
 	if in.Operator == nil {
 		return
@@ -158,6 +167,8 @@ func writeHolds(out *strings.Builder, in RolloutInput, s term.Style) {
 	}
 }
 
+// isStrategyOutdated reports whether the strategy of the ManagedOperator was changed after this rollout started. Only
+// the newest rollout of the operator can be outdated.
 func isStrategyOutdated(in RolloutInput) bool {
 	if in.Operator == nil {
 		return false
@@ -166,56 +177,59 @@ func isStrategyOutdated(in RolloutInput) bool {
 	return newest != nil && newest.Name == in.Rollout.Name && newest.StrategyOutdated
 }
 
-func waveTable(in RolloutInput) *term.Table {
+// buildWaveTable returns the table with a row for each wave.
+func buildWaveTable(in RolloutInput) *term.Table {
 	t := &term.Table{Header: []string{"WAVE", "PHASE", "PROGRESS", "UPDATED", "NOTE"}, Wrap: true}
 	for i := range in.Rollout.Status.Waves {
 		w := &in.Rollout.Status.Waves[i]
-		if impliedOnly(w) && i > 0 {
+		if isEmptyRestWave(w) && i > 0 {
 			continue
 		}
-		tone := waveTone(in.Rollout, w)
+		tone := chooseWaveTone(in.Rollout, w)
 		t.Add(term.Strong.Cell(w.Name), tone.Cell(rollouts.ShownPhase(in.Rollout, w)),
-			tone.Cell(bar(w.WaveCounts, barWidth)),
-			term.Cell{Text: term.Fraction(w.Succeeded, w.Total-w.Removed)}, waveNote(in, w))
+			tone.Cell(drawBar(w.WaveCounts, barWidth)),
+			term.Cell{Text: term.Fraction(w.Succeeded, w.Total-w.Removed)}, formatWaveNote(in, w))
 	}
 	return t
 }
 
-// waveTone is the tone of a wave's phase, as it is shown.
-func waveTone(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) term.Tone {
+// chooseWaveTone returns the tone for the shown phase of a wave.
+func chooseWaveTone(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) term.Tone {
 	if rollouts.ShownPhase(r, w) != string(w.Phase) {
 		return term.Dim
 	}
 	return term.WaveTone(w.Phase)
 }
 
-// impliedOnly is true for the last wave that nobody asked for and nobody is in.
-func impliedOnly(w *v1alpha1.WaveStatus) bool { return w.Total == 0 && w.Name == rollouts.RestWave }
+// isEmptyRestWave reports whether a wave is the implicit last wave and has no cluster.
+func isEmptyRestWave(w *v1alpha1.WaveStatus) bool { return w.Total == 0 && w.Name == rollouts.RestWave }
 
 const barWidth = 20
 
-// bar draws done, busy and open clusters. Any one that is done or failed is
-// visible, and the bar is full only when all are done.
-func bar(n v1alpha1.WaveCounts, width int) string {
+// drawBar draws the updated, busy, failed and open clusters of a wave in this order. It rounds the updated clusters
+// down, so that the bar is full only when all clusters are updated, and the busy and failed clusters up, so that a
+// single cluster is visible. If there is not enough space, failed clusters take precedence over busy clusters.
+func drawBar(n v1alpha1.WaveCounts, width int) string {
 	total := int(n.Total - n.Removed)
 	if total <= 0 {
 		return strings.Repeat("·", width)
 	}
 	done := int(n.Succeeded) * width / total
-	failed := ceil(int(n.Failed)*width, total)
-	busy := min(ceil(int(n.InProgress)*width, total), width-done-min(failed, width-done))
+	failed := divideRoundUp(int(n.Failed)*width, total)
+	busy := min(divideRoundUp(int(n.InProgress)*width, total), width-done-min(failed, width-done))
 	failed = min(failed, width-done)
 	open := width - done - failed - busy
 	return strings.Repeat("█", done) + strings.Repeat("▒", busy) + strings.Repeat("x", failed) +
 		strings.Repeat("·", open)
 }
 
-func ceil(a, b int) int { return (a + b - 1) / b }
+// divideRoundUp returns a/b, rounded up.
+func divideRoundUp(a, b int) int { return (a + b - 1) / b }
 
-// waveNote says what is going on in a wave, what it waits for, or how it ended.
-func waveNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
-	note := phaseNote(in, w)
-	if states := waveStates(w.WaveCounts); states != "" {
+// formatWaveNote returns what happens in a wave, what the wave waits for, or how the wave ended.
+func formatWaveNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
+	note := formatPhaseNote(in, w)
+	if states := formatWaveCounts(w.WaveCounts); states != "" {
 		note.Text = strings.TrimSuffix(states+"; "+note.Text, "; ")
 	}
 	switch {
@@ -227,8 +241,8 @@ func waveNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 	return note
 }
 
-// waveStates counts the clusters that are neither updated nor to come.
-func waveStates(n v1alpha1.WaveCounts) string {
+// formatWaveCounts counts the clusters that are in progress, failed, deferred or removed.
+func formatWaveCounts(n v1alpha1.WaveCounts) string {
 	var parts []string
 	for _, part := range []struct {
 		n    int32
@@ -241,36 +255,38 @@ func waveStates(n v1alpha1.WaveCounts) string {
 	return strings.Join(parts, ", ")
 }
 
-func phaseNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
+// formatPhaseNote returns the note for the phase of a wave, such as the rest of its soak.
+func formatPhaseNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 	switch shown := rollouts.ShownPhase(in.Rollout, w); {
 	case shown == rollouts.ShownStopped || shown == rollouts.ShownNotStarted:
 		return term.Cell{Tone: term.Dim}
-	case shown != string(w.Phase):
+	case shown != string(w.Phase): // the phase is Updating, and no cluster is admitted yet
 		return term.Cell{Text: "no cluster is being updated", Tone: term.Dim}
 	}
 	switch w.Phase {
 	case v1alpha1.WaveSoaking:
-		return soakNote(in, w)
+		return formatSoakNote(in, w)
 	case v1alpha1.WaveVerified:
-		return verifiedNote(in, w)
+		return formatVerifiedNote(in, w)
 	case v1alpha1.WaveUpdating:
 		return term.Cell{Text: fmt.Sprintf("at most %d at a time, %s allowed", w.MaxConcurrency,
 			phrase.Count(w.MaxFailures, "failure")), Tone: term.Dim}
 	case v1alpha1.WaveGated:
-		return term.Cell{Text: gateEvidence(w), Tone: term.Warn}
+		return term.Cell{Text: formatGateEvidence(w), Tone: term.Warn}
 	case v1alpha1.WaveVerifying:
-		return verifyingNote(w)
+		return formatVerifyingNote(w)
 	case v1alpha1.WaveSkipped:
-		return skippedNote(w)
+		return formatSkippedNote(w)
 	default:
-		return term.Cell{Text: gateEvidence(w), Tone: term.Dim}
+		return term.Cell{Text: formatGateEvidence(w), Tone: term.Dim}
 	}
 }
 
-func skippedNote(w *v1alpha1.WaveStatus) term.Cell {
+// formatSkippedNote returns why a wave was skipped: it had no clusters, or clusters joined later.
+func formatSkippedNote(w *v1alpha1.WaveStatus) term.Cell {
 	if w.Total > 0 {
 		text := phrase.Count(w.Total, "cluster") + " joined later"
-		if evidence := gateEvidence(w); evidence != "" {
+		if evidence := formatGateEvidence(w); evidence != "" {
 			text += "; " + evidence
 		}
 		return term.Cell{Text: text, Tone: term.Dim}
@@ -278,7 +294,8 @@ func skippedNote(w *v1alpha1.WaveStatus) term.Cell {
 	return term.Cell{Text: "it had no cluster", Tone: term.Dim}
 }
 
-func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
+// formatVerifiedNote returns when a wave was verified, how long it soaked, and the evidence of its gates.
+func formatVerifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 	var parts []string
 	if w.VerifiedAt != nil {
 		parts = append(parts, "at "+term.Clock(in.Now, w.VerifiedAt))
@@ -286,90 +303,95 @@ func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 	if spec := rollouts.WaveSpec(in.Rollout, w.Name); spec.Soak != nil && spec.Soak.Duration > 0 {
 		parts = append(parts, "soaked "+term.Span(spec.Soak.Duration))
 	}
-	if evidence := gateEvidence(w); evidence != "" {
+	if evidence := formatGateEvidence(w); evidence != "" {
 		parts = append(parts, evidence)
 	}
 	return term.Cell{Text: strings.Join(parts, "; "), Tone: term.Dim}
 }
 
-func gateEvidence(w *v1alpha1.WaveStatus) string {
+// formatGateEvidence returns the verdict and the evidence of each gate of a wave.
+func formatGateEvidence(w *v1alpha1.WaveStatus) string {
 	var parts []string
 	for _, g := range w.Gates {
 		parts = append(parts, fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)),
-			term.OrElse(phrase.OneLine(g.Evidence), "no evidence yet")))
+			term.DefaultIfEmpty(phrase.OneLine(g.Evidence), "no evidence yet")))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// RolloutChanges tells, a line each, what changed between two looks at a
-// rollout. It is what a log gets instead of a live picture. A before without a
-// rollout is the first look.
-func RolloutChanges(before, after RolloutInput) []string {
-	var was v1alpha1.OperatorRolloutStatus
+// ListRolloutChanges returns one line for each change between two states of a rollout. It is for output that is not a
+// terminal. If before has no rollout, all of after is new.
+func ListRolloutChanges(before, after RolloutInput) []string {
+	var oldStatus v1alpha1.OperatorRolloutStatus
 	if before.Rollout != nil {
-		was = before.Rollout.Status
+		oldStatus = before.Rollout.Status
 	}
-	name, is := after.Rollout.Name, after.Rollout.Status
+	name, newStatus := after.Rollout.Name, after.Rollout.Status
 	var lines []string
-	if is.Phase != was.Phase {
-		lines = append(lines, join(name, term.PhaseOf(after.Rollout), phrase.OneLine(is.Message)))
+	if newStatus.Phase != oldStatus.Phase {
+		lines = append(lines, joinNonEmpty(name, term.PhaseOf(after.Rollout), phrase.OneLine(newStatus.Message)))
 	}
 	waves := map[string]v1alpha1.WaveStatus{}
-	for _, w := range was.Waves {
+	for _, w := range oldStatus.Waves {
 		waves[w.Name] = w
 	}
-	for i, w := range is.Waves {
-		if i == 0 || !impliedOnly(&w) {
-			lines = append(lines, waveChanges(after.Rollout, waves[w.Name], w)...)
+	for i, w := range newStatus.Waves {
+		if i == 0 || !isEmptyRestWave(&w) {
+			lines = append(lines, listWaveChanges(after.Rollout, waves[w.Name], w)...)
 		}
 	}
-	lines = append(lines, soakChanges(before, after)...)
-	return append(lines, attentionChanges(before, after)...)
+	lines = append(lines, listSoakChanges(before, after)...)
+	return append(lines, listAttentionChanges(before, after)...)
 }
 
-// attentionChanges tells of clusters that need attention now and did not, or
-// did for another reason.
-func attentionChanges(before, after RolloutInput) []string {
-	known := map[string]bool{}
-	for _, m := range attention(before) {
-		known[m.Cluster+m.state+m.reason] = true
+// listAttentionChanges returns a line for each cluster that needs attention in after, and did not need it in before,
+// or needed it for another reason.
+func listAttentionChanges(before, after RolloutInput) []string {
+	isListed := map[string]bool{}
+	for _, m := range listAttentionMembers(before) {
+		isListed[m.Cluster+m.state+m.reason] = true
 	}
 	var lines []string
-	for _, m := range attention(after) {
-		if !known[m.Cluster+m.state+m.reason] {
-			lines = append(lines, join(after.Rollout.Name, "cluster "+m.Cluster,
+	for _, m := range listAttentionMembers(after) {
+		if !isListed[m.Cluster+m.state+m.reason] {
+			lines = append(lines, joinNonEmpty(after.Rollout.Name, "cluster "+m.Cluster,
 				m.state+" "+m.reason+": "+phrase.OneLine(m.message)))
 		}
 	}
 	return lines
 }
 
-func waveChanges(r *v1alpha1.OperatorRollout, was, is v1alpha1.WaveStatus) []string {
-	rollout, shown := r.Name, rollouts.ShownPhase(r, &is)
+// listWaveChanges returns a line for each change of a wave: its phase, its cluster counts
+// and the verdicts of its gates.
+func listWaveChanges(r *v1alpha1.OperatorRollout, old, current v1alpha1.WaveStatus) []string {
+	rollout, shown := r.Name, rollouts.ShownPhase(r, &current)
 	var lines []string
-	if (is.Phase != was.Phase || is.WaveCounts != was.WaveCounts) && shown != string(v1alpha1.WaveWaiting) &&
-		shown != rollouts.ShownNotStarted {
-		text := fmt.Sprintf("%s updated", term.Fraction(is.Succeeded, is.Total-is.Removed))
-		if states := waveStates(is.WaveCounts); states != "" {
+	isChanged := current.Phase != old.Phase || current.WaveCounts != old.WaveCounts
+	// A wave that has not started has no line.
+	if isChanged && shown != string(v1alpha1.WaveWaiting) && shown != rollouts.ShownNotStarted {
+		text := fmt.Sprintf("%s updated", term.Fraction(current.Succeeded, current.Total-current.Removed))
+		if states := formatWaveCounts(current.WaveCounts); states != "" {
 			text += ", " + states
 		}
-		lines = append(lines, join(rollout, "wave "+is.Name, shown+": "+text))
+		lines = append(lines, joinNonEmpty(rollout, "wave "+current.Name, shown+": "+text))
 	}
 	gates := map[string]v1alpha1.GateStatus{}
-	for _, g := range was.Gates {
+	for _, g := range old.Gates {
 		gates[g.Name] = g
 	}
-	for _, g := range is.Gates {
-		if g.Verdict != gates[g.Name].Verdict &&
-			(is.Phase != v1alpha1.WaveWaiting || g.Verdict != v1alpha1.GateWaiting) {
-			lines = append(lines, join(rollout, "wave "+is.Name,
+	for _, g := range current.Gates {
+		// The gates of a wave that waits for its start also wait, which is not news.
+		isInitial := current.Phase == v1alpha1.WaveWaiting && g.Verdict == v1alpha1.GateWaiting
+		if g.Verdict != gates[g.Name].Verdict && !isInitial {
+			lines = append(lines, joinNonEmpty(rollout, "wave "+current.Name,
 				fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), phrase.OneLine(g.Evidence))))
 		}
 	}
 	return lines
 }
 
-func join(parts ...string) string {
+// joinNonEmpty joins the parts that are not empty.
+func joinNonEmpty(parts ...string) string {
 	var kept []string
 	for _, p := range parts {
 		if p != "" {

@@ -11,12 +11,13 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/explain/marks"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Rollouts is the table of rollouts, as given. With the namespaces, there is room for fewer columns.
-func Rollouts(list []v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listing) *term.Table {
+// BuildRolloutTable returns the table of rollouts, in the order of the list. If the table shows
+// namespaces, it has fewer columns.
+func BuildRolloutTable(list []v1alpha1.OperatorRollout, fleet *explain.FleetMarks, l term.Listing) *term.Table {
 	t := &term.Table{Header: []string{"NAME", "VERSION", "PHASE", "UPDATED"}}
 	if l.Wide || !l.Namespaces {
 		t.Header = append(t.Header, "FAILED", "AGE")
@@ -29,12 +30,13 @@ func Rollouts(list []v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listin
 		t.Header = append(t.Header, "MESSAGE")
 	}
 	for i := range list {
-		t.Add(l.Row(list[i].Namespace, rolloutRow(&list[i], known, l))...)
+		t.Add(l.Row(list[i].Namespace, buildRolloutRow(&list[i], fleet, l))...)
 	}
 	return l.Table(t)
 }
 
-func rolloutRow(r *v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listing) []term.Cell {
+// buildRolloutRow returns the row of a rollout, with the columns of Rollouts.
+func buildRolloutRow(r *v1alpha1.OperatorRollout, fleet *explain.FleetMarks, l term.Listing) []term.Cell {
 	n := r.Status.Clusters
 	row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Release.VersionText()},
 		term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), {Text: term.Fraction(n.Succeeded, n.Total)}}
@@ -42,19 +44,21 @@ func rolloutRow(r *v1alpha1.OperatorRollout, known *marks.Fleet, l term.Listing)
 		row = append(row, term.CountCell(n.Failed, term.Bad), term.Cell{Text: term.Age(l.Now, r.CreationTimestamp)})
 	}
 	if l.Wide {
-		row = append(row, term.CountCell(n.Deferred, term.Warn), term.Cell{Text: term.OrDash(r.Status.CurrentWave)},
-			term.Cell{Text: r.Spec.Operator.Name})
+		row = append(row, term.CountCell(n.Deferred, term.Warn),
+			term.Cell{Text: term.DashIfEmpty(r.Status.CurrentWave)}, term.Cell{Text: r.Spec.Operator.Name})
 	}
-	row = append(row, term.MarksCell(known.Rollout(r)))
+	row = append(row, term.MarksCell(fleet.Rollout(r)))
 	if l.Wide {
 		row = append(row, term.Cell{Text: phrase.OneLine(r.Status.Message)})
 	}
 	return row
 }
 
-// History is the table of an operator's rollouts, the newest first. One that ended shows the counts that the
-// ManagedOperator recorded of it, because its own status goes on counting its clusters as they are now.
-func History(list []v1alpha1.OperatorRollout, recorded []v1alpha1.RolloutOutcome, l term.Listing) *term.Table {
+// BuildHistoryTable returns the table of an operator's rollouts, the newest first. A rollout that has ended is shown
+// with the counts that the ManagedOperator recorded, because the status of the rollout continues to count the current
+// state of its clusters.
+func BuildHistoryTable(list []v1alpha1.OperatorRollout, recorded []v1alpha1.RolloutOutcome,
+	l term.Listing) *term.Table {
 	t := &term.Table{Header: []string{"ROLLOUT", "VERSION", "PHASE", "UPDATED", "STARTED", "TOOK"}, Wrap: true}
 	if l.Wide {
 		t.Header = append(t.Header, "REVISION", "FAILED")
@@ -66,20 +70,21 @@ func History(list []v1alpha1.OperatorRollout, recorded []v1alpha1.RolloutOutcome
 	})
 	for i := range newest {
 		r := &newest[i]
-		n := countsOf(r, recorded)
+		n := readCounts(r, recorded)
 		row := []term.Cell{{Text: r.Name}, {Text: r.Spec.Release.VersionText()},
 			term.PhaseTone(r.Status.Phase).Cell(term.PhaseOf(r)), {Text: term.Fraction(n.Succeeded, n.Total)},
-			{Text: term.Clock(l.Now, r.Status.StartedAt)}, {Text: took(r, l.Now)}}
+			{Text: term.Clock(l.Now, r.Status.StartedAt)}, {Text: formatDuration(r, l.Now)}}
 		if l.Wide {
 			row = append(row, term.Cell{Text: fmt.Sprint(r.Spec.Revision)}, term.CountCell(n.Failed, term.Bad))
 		}
-		t.Add(append(row, term.Cell{Text: whyEnded(r)})...)
+		t.Add(append(row, term.Cell{Text: formatEndReason(r)})...)
 	}
 	return t
 }
 
-// countsOf are the counts of a rollout: those that were recorded of it, if it ended.
-func countsOf(r *v1alpha1.OperatorRollout, recorded []v1alpha1.RolloutOutcome) v1alpha1.WaveCounts {
+// readCounts returns the cluster counts of a rollout. If the rollout has ended, these are the
+// recorded counts, if there are any.
+func readCounts(r *v1alpha1.OperatorRollout, recorded []v1alpha1.RolloutOutcome) v1alpha1.WaveCounts {
 	i := slices.IndexFunc(recorded, func(o v1alpha1.RolloutOutcome) bool {
 		return o.Name == r.Name && o.Phase == r.Status.Phase && o.EndedAt.Equal(r.Status.EndedAt)
 	})
@@ -89,7 +94,8 @@ func countsOf(r *v1alpha1.OperatorRollout, recorded []v1alpha1.RolloutOutcome) v
 	return recorded[i].Clusters
 }
 
-func took(r *v1alpha1.OperatorRollout, now time.Time) string {
+// formatDuration returns how long a rollout took, or has taken until now; "-" if it has not started.
+func formatDuration(r *v1alpha1.OperatorRollout, now time.Time) string {
 	switch {
 	case r.Status.StartedAt == nil:
 		return "-"
@@ -100,7 +106,8 @@ func took(r *v1alpha1.OperatorRollout, now time.Time) string {
 	}
 }
 
-func whyEnded(r *v1alpha1.OperatorRollout) string {
+// formatEndReason returns why a rollout was aborted, paused or failed; empty if it succeeded.
+func formatEndReason(r *v1alpha1.OperatorRollout) string {
 	switch {
 	case r.Spec.Abort != nil:
 		return phrase.OneLine(r.Spec.Abort.Reason)

@@ -14,60 +14,61 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/operators"
 	"github.com/bellwether-dev/bellwether/rollouts/policy"
-	"github.com/bellwether-dev/bellwether/rollouts/target"
 )
 
-// PlanInput is what a dry run is made of.
+// PlanInput has the data that a preview of a rollout shows.
 type PlanInput struct {
 	Now      time.Time
 	Operator *v1alpha1.ManagedOperator
 	Waves    []rollouts.WavePreview
-	// Strategy with every default filled in.
+	// Strategy is the strategy of the operator with all defaults.
 	Strategy v1alpha1.RolloutStrategy
 	Clusters []v1alpha1.FleetCluster
-	// Held are the clusters with what would hold back their admission now.
+	// Held are the clusters with the holds that would block their admission now.
 	Held     []rollouts.Cluster
 	Installs []v1alpha1.OperatorInstall
 	// Running is a rollout of the operator that has not ended, or nil.
 	Running *v1alpha1.OperatorRollout
-	// Package is nil where the catalog cannot be read from here; Unread is why.
+	// Package is nil if the catalog cannot be read from this machine; Unread is the reason.
 	Package *catalogs.Package
 	Unread  error
 	Channel string
 	Target  *catalogs.Bundle
-	// Reason is why it is this target, where the spec names a range or no version; Waiting is a higher one that needs
-	// an approval.
+	// Reason is why the hub chooses this target, if the spec has a range or no version. Waiting is a higher
+	// version that needs an approval.
 	Reason  string
-	Waiting *target.Update
-	// Unsupported warns of a target that is not supported any more.
+	Waiting *operators.WaitingUpdate
+	// Unsupported is a warning that the target is no longer supported; empty if it is supported.
 	Unsupported string
-	// NewPermissions says which rights the target asks for that what runs does not have;
-	// empty where there are none.
+	// NewPermissions lists the permissions that the target requests and the installed versions do not
+	// have; empty if there are none.
 	NewPermissions string
-	// Policies say what RolloutPolicies make of the waves.
+	// Policies is the effect of the RolloutPolicies on the waves.
 	Policies policy.Outcome
 	policies *policy.Set
 	catalog  *v1alpha1.OperatorCatalog
 }
 
-// Plan shows what a rollout would do if it were started now.
-func Plan(in PlanInput, s term.Style, wide bool) string {
+// RenderPlan returns the text that shows what a rollout would do if it started now. wide adds columns, and its lines
+// are not broken.
+func RenderPlan(in PlanInput, s term.Style, wide bool) string {
 	var out strings.Builder
 	if wide {
 		s.Width = 0
 	}
-	out.WriteString(s.Lines(term.Strong, planTitle(in)))
+	out.WriteString(s.Lines(term.Strong, formatPlanTitle(in)))
 	if in.Reason != "" {
 		out.WriteString(s.Lines(term.Plain, fmt.Sprintf("Target: %s.", phrase.OneLine(in.Reason))))
 	}
 	out.WriteString(s.Paint(term.Dim, "Preview: nothing is changed.") + "\n\n")
-	out.WriteString(pathTable(in).Render(s))
+	out.WriteString(buildPathTable(in).Render(s))
 	out.WriteByte('\n')
-	out.WriteString(planTable(in, wide).Render(s))
-	for i, note := range planNotes(in) {
+	out.WriteString(buildPlanTable(in, wide).Render(s))
+	for i, note := range listPlanNotes(in) {
 		if i == 0 {
 			out.WriteByte('\n')
 		}
@@ -76,7 +77,7 @@ func Plan(in PlanInput, s term.Style, wide bool) string {
 	return out.String()
 }
 
-func planTitle(in PlanInput) string {
+func formatPlanTitle(in PlanInput) string {
 	version := cmp.Or(in.Operator.Spec.Version, "the channel's head")
 	if in.Target != nil {
 		version = in.Target.VersionString()
@@ -85,22 +86,23 @@ func planTitle(in PlanInput) string {
 		cmp.Or(in.Channel, "default"), in.Operator.Spec.Catalog.Name)
 }
 
-// present is a bundle that runs on some of the selected clusters.
-type present struct {
+// installedVersion is a bundle that runs on some of the selected clusters. The bundle is empty for
+// clusters without the operator.
+type installedVersion struct {
 	bundle, version string
 	clusters        []string
 }
 
-// presentVersions sorts the selected clusters by what they run.
-func presentVersions(in PlanInput) []present {
+// groupByInstalledVersion groups the selected clusters by their installed version, the highest version first.
+func groupByInstalledVersion(in PlanInput) []installedVersion {
 	installed := map[string]*v1alpha1.InstalledVersion{}
 	for i := range in.Installs {
 		installed[in.Installs[i].Spec.Cluster] = in.Installs[i].Status.Installed
 	}
-	found := map[string]*present{}
+	found := map[string]*installedVersion{}
 	for _, w := range in.Waves {
 		for _, c := range w.Clusters {
-			p := present{}
+			p := installedVersion{}
 			if v := installed[c]; v != nil {
 				p.bundle, p.version = v.Bundle, cmp.Or(v.Version, v.Bundle)
 			}
@@ -110,28 +112,30 @@ func presentVersions(in PlanInput) []present {
 			found[p.bundle].clusters = append(found[p.bundle].clusters, c)
 		}
 	}
-	var out []present
+	var out []installedVersion
 	for _, p := range found {
 		slices.Sort(p.clusters)
 		out = append(out, *p)
 	}
-	slices.SortFunc(out, func(a, b present) int {
+	slices.SortFunc(out, func(a, b installedVersion) int {
 		return cmp.Or(catalogs.CompareVersions(b.version, a.version), cmp.Compare(a.bundle, b.bundle))
 	})
 	return out
 }
 
-func pathTable(in PlanInput) *term.Table {
+// buildPathTable returns the table with the upgrade path from each installed version to the target.
+func buildPathTable(in PlanInput) *term.Table {
 	t := &term.Table{Header: []string{"FROM", "CLUSTERS", "PATH"}, Wrap: true}
-	for _, p := range presentVersions(in) {
+	for _, p := range groupByInstalledVersion(in) {
 		t.Add(term.Cell{Text: cmp.Or(p.version, "(none)")}, term.Cell{Text: term.Count(len(p.clusters))},
-			pathCell(in, p))
+			buildPathCell(in, p))
 	}
 	return t
 }
 
-func pathCell(in PlanInput, p present) term.Cell {
-	if in.Package == nil || in.Target == nil {
+// buildPathCell returns the upgrade path of an installed version to the target, or why there is none.
+func buildPathCell(in PlanInput, p installedVersion) term.Cell {
+	if in.Package == nil || in.Target == nil { // in.Unread is the reason
 		return term.Warn.Cell("unknown: " + phrase.OneLine(in.Unread.Error()))
 	}
 	path, err := in.Package.PathFrom(in.Channel, catalogs.Installed{Name: p.bundle, Version: p.version}, in.Target.Name)
@@ -155,7 +159,8 @@ func pathCell(in PlanInput, p present) term.Cell {
 	return term.Plain.Cell("→ " + strings.Join(hops, " → "))
 }
 
-func planTable(in PlanInput, wide bool) *term.Table {
+// buildPlanTable returns the table of the waves with their limits, gates and members. wide adds columns.
+func buildPlanTable(in PlanInput, wide bool) *term.Table {
 	t := &term.Table{Header: []string{"WAVE", "CLUSTERS", "MAX CONCURRENT", "MAX FAILURES", "SOAK"}, Wrap: true}
 	if wide {
 		t.Header = append(t.Header, "DEADLINE", "UNREADY GRACE")
@@ -167,29 +172,29 @@ func planTable(in PlanInput, wide bool) *term.Table {
 		}
 		gates := term.Dim.Cell("-")
 		if len(w.Gates) > 0 {
-			gates = term.Warn.Cell(gateNames(w))
+			gates = term.Warn.Cell(formatGates(w))
 		}
 		row := []term.Cell{term.Strong.Cell(w.Name), {Text: term.Count(len(w.Clusters))},
 			{Text: term.Count(w.MaxConcurrency)}, {Text: term.Count(w.MaxFailures)}, {Text: term.Span(w.Soak)}}
 		if wide {
 			row = append(row, term.PlainCells(term.Span(w.Deadline), term.Span(w.UnreadyGrace))...)
 		}
-		t.Add(append(row, gates, term.Cell{Text: memberList(w.Clusters, wide)})...)
+		t.Add(append(row, gates, term.Cell{Text: formatMembers(w.Clusters, wide)})...)
 	}
 	return t
 }
 
-// memberList names the members of a wave, or the first of them.
-func memberList(clusters []string, wide bool) string {
-	const most = 8
-	if wide || len(clusters) <= most {
-		return term.OrDash(strings.Join(clusters, ", "))
+// formatMembers returns the names of clusters. Unless wide is set, it shortens a long list.
+func formatMembers(clusters []string, wide bool) string {
+	const maxMembers = 8
+	if wide || len(clusters) <= maxMembers {
+		return term.DashIfEmpty(strings.Join(clusters, ", "))
 	}
-	return phrase.First(clusters, most) + " (-o wide)"
+	return phrase.First(clusters, maxMembers) + " (-o wide)"
 }
 
-// planNotes are what a person should know before starting it.
-func planNotes(in PlanInput) []string {
+// listPlanNotes returns what a person should read before starting the rollout.
+func listPlanNotes(in PlanInput) []string {
 	var notes []string
 	members := map[string]bool{}
 	for _, w := range in.Waves {
@@ -210,9 +215,9 @@ func planNotes(in PlanInput) []string {
 	if in.NewPermissions != "" {
 		notes = append(notes, "Warning: "+phrase.OneLine(in.NewPermissions)+".")
 	}
-	notes = append(notes, deferredNotes(in, members)...)
-	notes = append(notes, policyNotes(in)...)
-	notes = append(notes, heldNotes(in, members)...)
+	notes = append(notes, listDeferredNotes(in, members)...)
+	notes = append(notes, listPolicyNotes(in)...)
+	notes = append(notes, listHoldNotes(in, members)...)
 	if in.Operator.Spec.Paused {
 		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
 	}
@@ -222,18 +227,18 @@ func planNotes(in PlanInput) []string {
 			"versions that the clusters have. Clusters without the operator are not changed by it.")
 	}
 	if in.Running != nil {
-		notes = append(notes, runningNote(in))
+		notes = append(notes, formatRunningNote(in))
 	}
 	return notes
 }
 
-// deferredNotes name the members that are not reached at first.
-func deferredNotes(in PlanInput, members map[string]bool) []string {
+// listDeferredNotes returns notes about the offline, unreachable and paused members.
+func listDeferredNotes(in PlanInput, members map[string]bool) []string {
 	var notes, offline, unreachable, paused []string
 	for i := range in.Clusters {
 		c := &in.Clusters[i]
 		switch {
-		case !members[c.Name]:
+		case !members[c.Name]: // not in the rollout
 		case rollouts.PausedReason(c) != "":
 			paused = append(paused, c.Name)
 		default:
@@ -245,34 +250,34 @@ func deferredNotes(in PlanInput, members map[string]bool) []string {
 			}
 		}
 	}
-	does := "be deferred and catch up later"
+	outcome := "be deferred and catch up later"
 	if in.Strategy.Offline == v1alpha1.OfflineFail {
-		does = "count as failed"
+		outcome = "count as failed"
 	}
 	if len(offline) > 0 {
-		notes = append(notes, fmt.Sprintf("Offline clusters would %s: %s.", does, memberList(offline, false)))
+		notes = append(notes, fmt.Sprintf("Offline clusters would %s: %s.", outcome, formatMembers(offline, false)))
 	}
 	if len(unreachable) > 0 {
-		notes = append(notes, fmt.Sprintf("Clusters whose API server does not answer their agent would %s: %s.", does,
-			memberList(unreachable, false)))
+		notes = append(notes, fmt.Sprintf("Clusters whose API server does not answer their agent would %s: %s.",
+			outcome, formatMembers(unreachable, false)))
 	}
 	if len(paused) > 0 {
-		notes = append(notes, fmt.Sprintf("Paused clusters would be deferred: %s.", memberList(paused, false)))
+		notes = append(notes, fmt.Sprintf("Paused clusters would be deferred: %s.", formatMembers(paused, false)))
 	}
 	return notes
 }
 
-// runningNote says what becomes of the rollout that runs now.
-func runningNote(in PlanInput) string {
+// formatRunningNote returns what would happen to the rollout that is in progress now.
+func formatRunningNote(in PlanInput) string {
 	release := in.Running.Spec.Release
-	does := "is in progress and would be superseded"
+	outcome := "is in progress and would be superseded"
 	switch {
 	case release.AsInstalled && in.Operator.Spec.AdoptsFirst(&in.Operator.Status):
-		does = "is in progress, and the one that is shown here follows it"
+		outcome = "is in progress, and the one that is shown here follows it"
 	case in.Target != nil && in.Target.Name == release.Bundle:
-		does = "is already in progress"
+		outcome = "is already in progress"
 	case in.Strategy.NewTarget == v1alpha1.NewTargetFinish:
-		does = "is in progress and would end first"
+		outcome = "is in progress and would end first"
 	}
-	return fmt.Sprintf("Rollout %s %s %s.", in.Running.Name, release.Purpose(), does)
+	return fmt.Sprintf("Rollout %s %s %s.", in.Running.Name, release.Purpose(), outcome)
 }

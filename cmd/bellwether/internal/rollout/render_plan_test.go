@@ -26,11 +26,11 @@ func TestRenderPlan(t *testing.T) {
 			Gates: []string{"sre", "budget"}, Approvals: []string{"sre"}},
 		{Name: "rest", MaxConcurrency: 1, Deadline: 30 * time.Minute, UnreadyGrace: time.Minute},
 	}
-	running := fixture.RolloutAt()
+	running := fixture.HaltedRollout()
 	ahead := fixture.Installs()
 	ahead[1].Status.Installed = &v1alpha1.InstalledVersion{Bundle: "echo-operator.v2.0.0", Version: "2.0.0"}
 	p := fixture.EchoPackage()
-	adopting, takeOver := fixture.Operator(), fixture.RolloutAt()
+	adopting, takeOver := fixture.Operator(), fixture.HaltedRollout()
 	adopting.Spec.Adopt = &v1alpha1.OperatorAdoption{}
 	takeOver.Spec.Release = v1alpha1.Release{Package: "echo-operator", AsInstalled: true}
 	for name, in := range map[string]PlanInput{
@@ -48,12 +48,12 @@ func TestRenderPlan(t *testing.T) {
 			if in.Now = fixture.Noon; in.Operator == nil {
 				in.Operator = fixture.Operator()
 			}
-			fixture.Golden(t, "plan-"+name, Plan(in, term.Style{}, false))
+			fixture.AssertGolden(t, "plan-"+name, RenderPlan(in, term.Style{}, false))
 		})
 	}
 }
 
-// TestPlanDefersUnreachable: a cluster is deferred by the planner also where only its API server is down.
+// TestPlanDefersUnreachable: the planner defers a cluster also if only its API server is down.
 func TestPlanDefersUnreachable(t *testing.T) {
 	clusters := fixture.FleetOfFour()
 	for i := range clusters[1].Status.Conditions {
@@ -73,7 +73,7 @@ func TestPlanDefersUnreachable(t *testing.T) {
 			"Clusters whose API server does not answer their agent would " + does + ": prod-1.",
 			"Paused clusters would be deferred: prod-2."}
 		in := PlanInput{Clusters: clusters, Strategy: v1alpha1.RolloutStrategy{Offline: offline}}
-		if diff := cmp.Diff(want, deferredNotes(in, members)); diff != "" {
+		if diff := cmp.Diff(want, listDeferredNotes(in, members)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", offline, diff)
 		}
 	}
@@ -92,7 +92,7 @@ func TestMemberList(t *testing.T) {
 		"wide": {clusters: many, wide: true, want: "a, b, c, d, e, f, g, h, i, j"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := memberList(test.clusters, test.wide); got != test.want {
+			if got := formatMembers(test.clusters, test.wide); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})

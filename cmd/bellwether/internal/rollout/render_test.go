@@ -16,7 +16,7 @@ import (
 )
 
 func TestRollout(t *testing.T) {
-	soaking := fixture.RolloutAt()
+	soaking := fixture.HaltedRollout()
 	soaking.Status.Phase, soaking.Status.Message = v1alpha1.RolloutProgressing, "wave prod soaks until 12:06:00"
 	soaking.Status.Waves[1] = v1alpha1.WaveStatus{
 		Name: "prod", Phase: v1alpha1.WaveSoaking, WaveCounts: v1alpha1.WaveCounts{Total: 3, Succeeded: 3},
@@ -24,7 +24,7 @@ func TestRollout(t *testing.T) {
 	}
 	soaking.Status.Waves[1].Updated = 3
 	healthy := fixture.Installs()
-	healthy[2], healthy[3] = fixture.Updated("prod-2", "prod"), fixture.Updated("prod-3", "prod")
+	healthy[2], healthy[3] = fixture.UpdatedInstall("prod-2", "prod"), fixture.UpdatedInstall("prod-3", "prod")
 	online := fixture.FleetOfFour()
 	online[3].Status.Conditions = online[2].Status.Conditions
 	sick := soaking.DeepCopy()
@@ -37,25 +37,25 @@ func TestRollout(t *testing.T) {
 		ObservedGeneration: 2, Reason: v1alpha1.ReasonPodsUnavailable, Message: "Deployment echo: 0 of 1 available"}}
 	outdated := fixture.Operator()
 	outdated.Status.Rollout.StrategyOutdated = true
-	gated := fixture.RolloutAt()
+	gated := fixture.HaltedRollout()
 	gated.Status.Phase, gated.Status.Message = v1alpha1.RolloutProgressing, "wave rest waits for an approval"
 	gated.Status.Waves[1].Phase = v1alpha1.WaveVerified
 	gated.Status.Waves[2].Phase = v1alpha1.WaveGated
-	paused := fixture.RolloutAt()
+	paused := fixture.HaltedRollout()
 	paused.Spec.Paused, paused.Spec.PausedReason, paused.Status.Phase = true, "incident 4711", v1alpha1.RolloutPaused
-	held, holding := fixture.RolloutAt(), fixture.Operator()
+	held, holding := fixture.HaltedRollout(), fixture.Operator()
 	held.Status.Phase, held.Status.Message = v1alpha1.RolloutRolledBack, "rolled back: it is bad"
 	holding.Spec.Holds = []v1alpha1.VersionHold{
 		{Version: "1.1.0", Settings: "hash", Rollout: held.Name, Reason: "it was rolled back: it is bad",
 			Changes: []string{"environment variable LEVEL has another value", "node selector disk is added: fast"}},
 		{Version: "1.0.0", Rollout: "echo-1", Reason: "of another rollout"}}
-	skipped := fixture.RolloutAt()
+	skipped := fixture.HaltedRollout()
 	skipped.Status.Phase, skipped.Status.Message = v1alpha1.RolloutProgressing, "wave rest waits for its turn"
 	skipped.Status.Waves[0] = v1alpha1.WaveStatus{Name: "canary", Phase: v1alpha1.WaveSkipped}
 	skipped.Status.Waves[1] = v1alpha1.WaveStatus{Name: "prod", Phase: v1alpha1.WaveSkipped,
 		WaveCounts: v1alpha1.WaveCounts{Total: 1, Pending: 1}, Gates: []v1alpha1.GateStatus{{Name: "go", Approval: true,
 			Verdict: v1alpha1.GateWaiting, Evidence: "not approved yet", WaitingSince: fixture.AgoPtr(time.Minute)}}}
-	unobserved := fixture.RolloutAt()
+	unobserved := fixture.HaltedRollout()
 	unobserved.Status.Phase = v1alpha1.RolloutProgressing
 	unobserved.Status.Message = "wave prod is not verified: no cluster of the wave was observed to run 1.1.0: 3 " +
 		"clusters left the fleet or the selection"
@@ -66,7 +66,7 @@ func TestRollout(t *testing.T) {
 	aborted := soaking.DeepCopy()
 	aborted.Status.Phase, aborted.Status.Message = v1alpha1.RolloutAborted, "aborted: not today"
 	aborted.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "not today"}
-	waiting := fixture.RolloutAt()
+	waiting := fixture.HaltedRollout()
 	waiting.Status.Phase, waiting.Status.Message = v1alpha1.RolloutProgressing, "wave prod: 0 of 1 cluster updated"
 	waiting.Status.Waves[1].WaveCounts = v1alpha1.WaveCounts{Total: 1, Pending: 1}
 	waiting.Status.HeldBack = []v1alpha1.HeldBackClusters{{Reason: v1alpha1.ReasonVetoed, Count: 1,
@@ -76,7 +76,7 @@ func TestRollout(t *testing.T) {
 	abortedEarly.Spec.Abort = aborted.Spec.Abort
 	moved := soaking.DeepCopy()
 	moved.Spec.Strategy.Waves[0].Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "us"}}
-	pending := fixture.RolloutAt()
+	pending := fixture.HaltedRollout()
 	pending.Status = v1alpha1.OperatorRolloutStatus{}
 	for name, test := range map[string]struct {
 		rollout  *v1alpha1.OperatorRollout
@@ -85,13 +85,13 @@ func TestRollout(t *testing.T) {
 		clusters []v1alpha1.FleetCluster
 		operator *v1alpha1.ManagedOperator
 	}{
-		"halted":        {rollout: fixture.RolloutAt()},
-		"coloured":      {rollout: fixture.RolloutAt(), style: term.Style{Colour: true, Width: 100}},
-		"narrow":        {rollout: fixture.RolloutAt(), style: term.Style{Width: 60}},
+		"halted":        {rollout: fixture.HaltedRollout()},
+		"coloured":      {rollout: fixture.HaltedRollout(), style: term.Style{Colour: true, Width: 100}},
+		"narrow":        {rollout: fixture.HaltedRollout(), style: term.Style{Width: 60}},
 		"soaking":       {rollout: soaking, installs: healthy, clusters: online},
 		"unready":       {rollout: sick, installs: unready, clusters: online},
 		"offline":       {rollout: soaking, installs: healthy},
-		"outdated":      {rollout: fixture.RolloutAt(), operator: outdated},
+		"outdated":      {rollout: fixture.HaltedRollout(), operator: outdated},
 		"gated":         {rollout: gated},
 		"paused":        {rollout: paused},
 		"pending":       {rollout: pending},
@@ -112,8 +112,8 @@ func TestRollout(t *testing.T) {
 			if in.Clusters == nil {
 				in.Clusters = fixture.FleetOfFour()
 			}
-			fixture.Golden(t, "rollout-"+name, Rollout(in, test.style))
-			long := Rollout(fixture.Realistic(t, in), term.Style{Width: fixture.MaxWidth})
+			fixture.AssertGolden(t, "rollout-"+name, RenderRollout(in, test.style))
+			long := RenderRollout(fixture.WithRealisticNames(t, in), term.Style{Width: fixture.MaxWidth})
 			fixture.AssertWidth(t, "rollout get", long)
 		})
 	}
@@ -135,7 +135,7 @@ func TestBar(t *testing.T) {
 		"removed are gone": {counts: v1alpha1.WaveCounts{Total: 4, Succeeded: 2, Removed: 2}, want: "██████████"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, bar(test.counts, 10)); diff != "" {
+			if diff := cmp.Diff(test.want, drawBar(test.counts, 10)); diff != "" {
 				t.Errorf("bar (-want +got):\n%s", diff)
 			}
 		})
@@ -146,10 +146,10 @@ func TestBar(t *testing.T) {
 // changes.
 func TestSoakChanges(t *testing.T) {
 	soak := func(ready bool) RolloutInput {
-		r := fixture.RolloutAt()
+		r := fixture.HaltedRollout()
 		r.Status.Phase, r.Status.Waves[1].Phase = v1alpha1.RolloutProgressing, v1alpha1.WaveSoaking
 		in := RolloutInput{Now: fixture.Noon, Rollout: r, Clusters: fixture.FleetOfFour(),
-			Installs: []v1alpha1.OperatorInstall{fixture.Updated("prod-1", "prod")}}
+			Installs: []v1alpha1.OperatorInstall{fixture.UpdatedInstall("prod-1", "prod")}}
 		if !ready {
 			in.Installs[0].Status.Conditions[0].Status = metav1.ConditionFalse
 			in.Installs[0].Status.Conditions[0].Message = "Deployment echo: 0 of 1 available"
@@ -168,7 +168,7 @@ func TestSoakChanges(t *testing.T) {
 		"is restored": {before: soak(false), after: soak(true), want: []string{line + "Ready: 1.1.0 runs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, soakChanges(test.before, test.after)); diff != "" {
+			if diff := cmp.Diff(test.want, listSoakChanges(test.before, test.after)); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
@@ -177,7 +177,7 @@ func TestSoakChanges(t *testing.T) {
 
 func TestRolloutChanges(t *testing.T) {
 	look := func(change func(*v1alpha1.OperatorRollout)) RolloutInput {
-		r := fixture.RolloutAt()
+		r := fixture.HaltedRollout()
 		change(r)
 		return RolloutInput{Now: fixture.Noon, Rollout: r, Clusters: fixture.FleetOfFour()}
 	}
@@ -215,7 +215,7 @@ func TestRolloutChanges(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, RolloutChanges(test.before, test.after)); diff != "" {
+			if diff := cmp.Diff(test.want, ListRolloutChanges(test.before, test.after)); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})

@@ -30,33 +30,33 @@ be lost is not taken back, unless you set --force. For a rollback that was refus
 that reason, run the command again with --force. As lost data does not come back, the
 command then asks for a confirmation; without a terminal it needs --yes.`
 
-func (a *app) rolloutRollbackCommand() *cobra.Command {
+func (a *app) newRollbackCommand() *cobra.Command {
 	var force bool
 	var confirmation command.Confirmation
-	c := a.steering(steerCommand{
+	c := a.newChangeCommand(changeCommand{
 		use: "rollback", short: "Take the clusters of a rollout back to what they ran before", long: rollbackLong,
-		mustSay: true,
+		needsReason: true,
 		confirm: func(r *v1alpha1.OperatorRollout) error {
 			if !force {
 				return nil
 			}
-			return a.Confirm(confirmation, forceLoss(r))
+			return a.Confirm(confirmation, describeForceLoss(r))
 		},
 		example: "  bellwether rollout rollback echo --reason \"1.2.0 answers with errors\"",
-		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
+		newChange: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
-				if err := isNewest(ctx, h, r); err != nil {
+				if err := checkNewest(ctx, h, r); err != nil {
 					return "", err
 				}
 				if r.Spec.Rollback != nil {
 					return forceRollback(r, force)
 				}
-				installs, err := hub.InstallsOf(ctx, h, client.ObjectKey{Namespace: r.Namespace,
+				installs, err := hub.ListInstalls(ctx, h, client.ObjectKey{Namespace: r.Namespace,
 					Name: r.Spec.Operator.Name})
 				if err != nil {
 					return "", err
 				}
-				return rollBack(r, installs, v1alpha1.RolloutAbort{Reason: reason,
+				return requestRollback(r, installs, v1alpha1.RolloutAbort{Reason: reason,
 					Rollback: &v1alpha1.RollbackRequest{Force: force}})
 			}, nil
 		},
@@ -67,25 +67,25 @@ func (a *app) rolloutRollbackCommand() *cobra.Command {
 	return c
 }
 
-// forceLoss is what a rollback with --force may lose.
-func forceLoss(r *v1alpha1.OperatorRollout) string {
+// describeForceLoss returns the warning about the data that a rollback with --force may lose.
+func describeForceLoss(r *v1alpha1.OperatorRollout) string {
 	return fmt.Sprintf("Clusters of rollout %s are taken back from %s although data of custom resources may be lost "+
-		"there, for which there is no backup. This cannot be taken back.\n", r.Name, releaseOf(r))
+		"there, for which there is no backup. This cannot be taken back.\n", r.Name, readReleaseVersion(r))
 }
 
-// releaseOf is the version that a rollout, or the one that it takes back, brought.
-func releaseOf(r *v1alpha1.OperatorRollout) string {
+// readReleaseVersion returns the version of a rollout. For a rollback, it returns the version that is rolled back.
+func readReleaseVersion(r *v1alpha1.OperatorRollout) string {
 	if r.Spec.Rollback != nil {
 		return r.Spec.Rollback.Version
 	}
 	return r.Spec.Release.VersionText()
 }
 
-// isNewest returns an error for a rollout that another one has followed.
-func isNewest(ctx context.Context, h *hub.Client, r *v1alpha1.OperatorRollout) error {
-	in := *h
-	in.Namespace = r.Namespace
-	list, err := in.RolloutsOf(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.Operator.Name})
+// checkNewest returns an error if the operator has a newer rollout than r.
+func checkNewest(ctx context.Context, h *hub.Client, r *v1alpha1.OperatorRollout) error {
+	scoped := *h
+	scoped.Namespace = r.Namespace
+	list, err := scoped.ListRollouts(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.Operator.Name})
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,9 @@ func isNewest(ctx context.Context, h *hub.Client, r *v1alpha1.OperatorRollout) e
 	return nil
 }
 
-// rollBack asks for a rollback, if any cluster has something to go back to.
-func rollBack(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall,
+// requestRollback sets the abort with the rollback in the spec of r, and returns the message for the user. It returns
+// an error if no cluster has an earlier release to which it can return.
+func requestRollback(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall,
 	abort v1alpha1.RolloutAbort) (string, error) {
 	if r.Status.Phase == v1alpha1.RolloutRolledBack {
 		return fmt.Sprintf("Rollout %s is rolled back already.", r.Name), nil
@@ -116,11 +117,11 @@ func rollBack(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall,
 	}
 	r.Spec.Abort = &abort
 	return fmt.Sprintf("Rollout %s is rolled back, and %s. To watch it, run `bellwether rollout get %s -w`.",
-		r.Name, holdAfter(r, installs), r.Spec.Operator.Name), nil
+		r.Name, predictHold(r, installs), r.Spec.Operator.Name), nil
 }
 
-// holdAfter is the hold that the hub makes when the rollout is rolled back.
-func holdAfter(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall) v1alpha1.VersionHold {
+// predictHold returns the hold that the hub will create when the rollout is rolled back.
+func predictHold(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall) v1alpha1.VersionHold {
 	var observed []rollouts.Install
 	for i := range installs {
 		observed = append(observed, rollouts.ObserveInstall(&installs[i]))
@@ -129,8 +130,8 @@ func holdAfter(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall)
 	return rollouts.NewHold(r, back.Release)
 }
 
-// forceRollback has the clusters of a rollback tried again that were not taken back
-// because data would be lost.
+// forceRollback changes the spec of a rollback so that its failed clusters are tried again, and data may be lost
+// there. It returns an error if force is not set or no cluster has failed.
 func forceRollback(r *v1alpha1.OperatorRollout, force bool) (string, error) {
 	switch {
 	case !force:

@@ -16,27 +16,28 @@ func TestRollBack(t *testing.T) {
 	abort := v1alpha1.RolloutAbort{Reason: "bad", Rollback: &v1alpha1.RollbackRequest{}}
 	installs := []v1alpha1.OperatorInstall{{}}
 	installs[0].Spec.Admission = &v1alpha1.Admission{RolloutUID: "uid-2"}
-	if _, err := rollBack(r, installs, abort); err == nil || r.Spec.Abort != nil {
+	if _, err := requestRollback(r, installs, abort); err == nil || r.Spec.Abort != nil {
 		t.Errorf("%v although no cluster ran anything before", err)
 	}
 	installs[0].Spec.Admission.Previous = &v1alpha1.PreviousRelease{Version: "1.1.0"}
-	said, err := rollBack(r, installs, abort)
+	said, err := requestRollback(r, installs, abort)
 	if err != nil || r.Spec.Abort == nil || r.Spec.Abort.Reason != "bad" ||
 		!strings.Contains(said, "version 1.2.0 is held") {
 		t.Errorf("%q, %v: %+v", said, err, r.Spec.Abort)
 	}
 	installs[0].Spec.Admission.Previous.Version = "1.2.0"
-	if said, err = rollBack(r, installs, abort); err != nil || !strings.Contains(said, "one release of version 1.2.0") {
+	if said, err = requestRollback(r, installs, abort); err != nil ||
+		!strings.Contains(said, "one release of version 1.2.0") {
 		t.Errorf("only the channel was changed: %q, %v", said, err)
 	}
 	r.Spec.Release.Install.Mode = v1alpha1.InstallOwnNamespace
 	installs[0].Spec.Admission.Previous.Install = &v1alpha1.InstallSettings{}
-	if said, err = rollBack(r, installs, abort); err != nil ||
+	if said, err = requestRollback(r, installs, abort); err != nil ||
 		!strings.Contains(said, "is rolled back, and settings of version 1.2.0 are held.") {
 		t.Errorf("only settings were changed: %q, %v", said, err)
 	}
 	r.Spec.Abort, r.Spec.Release = nil, v1alpha1.Release{AsInstalled: true}
-	if said, err = rollBack(r, installs, abort); err == nil || r.Spec.Abort != nil ||
+	if said, err = requestRollback(r, installs, abort); err == nil || r.Spec.Abort != nil ||
 		!strings.Contains(err.Error(), "has changed no version") {
 		t.Errorf("what is installed was taken over: %q, %v", said, err)
 	}

@@ -25,7 +25,7 @@ import (
 
 func TestApprove(t *testing.T) {
 	joined := func(phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
-		r := clitest.Gated()
+		r := clitest.GatedRollout()
 		r.Status.Phase, r.Status.Waves[1].Phase = phase, v1alpha1.WaveSkipped
 		r.Status.Waves[1].Gates[0].WaitingSince = fixture.AgoPtr(time.Minute)
 		return r
@@ -42,14 +42,14 @@ func TestApprove(t *testing.T) {
 			want: []v1alpha1.Approval{approval}},
 		"of a cluster that joined while it goes on": {from: joined(v1alpha1.RolloutProgressing),
 			want: []v1alpha1.Approval{approval}},
-		"what is waited for": {from: clitest.Gated(), want: []v1alpha1.Approval{approval}},
-		"by name": {from: clitest.Gated(), args: []string{"--wave", "rest", "--gate", "sre"},
+		"what is waited for": {from: clitest.GatedRollout(), want: []v1alpha1.Approval{approval}},
+		"by name": {from: clitest.GatedRollout(), args: []string{"--wave", "rest", "--gate", "sre"},
 			want: []v1alpha1.Approval{approval}},
 		"ahead": {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutPending),
 			args: []string{"--wave", "rest"}, want: []v1alpha1.Approval{approval}},
 		"nothing waits": {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing),
 			err: "does not wait for an approval"},
-		"no such gate": {from: clitest.Gated(), args: []string{"--wave", "canary"},
+		"no such gate": {from: clitest.GatedRollout(), args: []string{"--wave", "canary"},
 			err: "has no approval gate with this name"},
 		"ended": {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted), err: "has already ended"},
 	} {
@@ -68,7 +68,7 @@ func TestApprove(t *testing.T) {
 }
 
 func TestApproveTwiceKeepsTheFirst(t *testing.T) {
-	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.Gated())
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.GatedRollout())
 	h.Run(t, "rollout", "approve", "echo", "--reason", "first")
 	h.User = "bob"
 	h.Run(t, "rollout", "approve", "echo", "--reason", "second")
@@ -78,7 +78,7 @@ func TestApproveTwiceKeepsTheFirst(t *testing.T) {
 }
 
 func TestPauseResumeAbort(t *testing.T) {
-	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.Gated())
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.GatedRollout())
 	steps := []struct {
 		args   []string
 		paused bool
@@ -103,7 +103,7 @@ func TestPauseResumeAbort(t *testing.T) {
 }
 
 // TestSteeringAfterTheSuccess: a rollout that has succeeded admits clusters that join late, so that it can be paused,
-// aborted and let through windows, unless another one has begun.
+// aborted and let through windows, unless a newer rollout has started.
 func TestSteeringAfterTheSuccess(t *testing.T) {
 	type steered struct {
 		Paused   bool
@@ -193,7 +193,7 @@ func TestRetry(t *testing.T) {
 
 func TestRestart(t *testing.T) {
 	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"))
-	h.Must(t, "rollout", "restart", "echo")
+	h.MustRun(t, "rollout", "restart", "echo")
 	o := &v1alpha1.ManagedOperator{}
 	if err := h.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "echo"}, o); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestStatusExitCodes(t *testing.T) {
 		"progressing": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing),
 			want: exit.Timeout},
 		"paused":         {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutPaused), want: exit.Timeout},
-		"needs approval": {rollout: clitest.Gated(), want: exit.NeedsApproval},
+		"needs approval": {rollout: clitest.GatedRollout(), want: exit.NeedsApproval},
 		"not observed":   {rollout: unobserved, want: exit.NeedsApproval},
 		"changed since":  {rollout: unread, want: exit.Timeout},
 		"by the rollout's name": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded),
@@ -259,7 +259,7 @@ func TestStatusExitCodes(t *testing.T) {
 			want: exit.OK},
 		"operator has no target": {
 			operator: &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "echo"}},
-			rollout:  clitest.Gated(), want: exit.Timeout,
+			rollout:  clitest.GatedRollout(), want: exit.Timeout,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestWatchEndsWithTheRollout(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	dir := clitest.CatalogDir(t)
+	dir := clitest.WriteCatalog(t)
 	access := registry.Flags{}
 	source, err := access.Source(dir)
 	if err != nil {
@@ -381,14 +381,14 @@ func TestPlanOfAFile(t *testing.T) {
 	}
 }
 
-// TestForcedRollbackAsks: a rollback that may lose data is not done before somebody agreed to that.
+// TestForcedRollbackAsks: a rollback that may lose data needs a confirmation.
 func TestForcedRollbackAsks(t *testing.T) {
 	for name, c := range map[string]struct {
 		of, args, answer string
 		failed           int32
 		want             string
-		quiet            bool // it does not ask
-		ended            bool // it is no rollback, but was rolled back
+		quiet            bool // the command does not ask
+		ended            bool // the rollout is not a rollback, but was rolled back
 	}{
 		"rolled back already": {args: "--force", want: "Rollout echo-3 is rolled back already.", quiet: true,
 			ended: true},
@@ -429,11 +429,11 @@ func TestForcedRollbackAsks(t *testing.T) {
 	}
 }
 
-// TestWatchTellsThatTheHubIsAway: a picture that is drawn again says so in its first line.
+// TestWatchTellsThatTheHubIsAway: the first line of the live view has the warning.
 func TestWatchTellsThatTheHubIsAway(t *testing.T) {
-	in := rollout.RolloutInput{Now: fixture.Noon, Rollout: fixture.RolloutAt(),
+	in := rollout.RolloutInput{Now: fixture.Noon, Rollout: fixture.HaltedRollout(),
 		HubAway: "The hub was last seen long ago."}
-	if got := rollout.Rollout(in, term.Style{}); !strings.HasPrefix(got, in.HubAway+"\necho-2  ") {
+	if got := rollout.RenderRollout(in, term.Style{}); !strings.HasPrefix(got, in.HubAway+"\necho-2  ") {
 		t.Errorf("the picture is\n%s", got)
 	}
 }

@@ -6,7 +6,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,61 +43,64 @@ type statusOptions struct {
 	version string
 }
 
-func (a *app) rolloutStatusCommand() *cobra.Command {
+func (a *app) newStatusCommand() *cobra.Command {
 	var o statusOptions
 	c := &cobra.Command{
 		Use: "status NAME", Short: "Print the status of a rollout, for scripts", Long: rolloutStatusLong,
 		Example: "  bellwether rollout status echo --wait --timeout 30m\n  bellwether rollout status echo --version " +
 			"1.1.0 --wait",
 		Args:              command.OneArg("the name of a rollout or an operator"),
-		ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListRolloutNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.Hub()
 			if err != nil {
 				return err
 			}
-			return a.rolloutStatus(c.Context(), h, args[0], o)
+			return a.reportStatus(c.Context(), h, args[0], o)
 		},
 	}
 	c.Flags().BoolVar(&o.wait, "wait", false, "Wait until the rollout has ended or needs an approval or a decision.")
-	command.Timeout(c, &o.timeout, 0, "The timeout of the wait, for example 30m. 0 means no timeout.")
+	command.AddTimeout(c, &o.timeout, 0, "The timeout of the wait, for example 30m. 0 means no timeout.")
 	c.Flags().StringVar(&o.version, "version", "", "If NAME is an operator: the version of the rollout to wait for.")
 	return c
 }
 
-const statusPoll = time.Second
+const statusInterval = time.Second
 
-func (a *app) rolloutStatus(ctx context.Context, h *hub.Client, name string, o statusOptions) error {
+// reportStatus prints the changes of a rollout. With o.wait it continues until the rollout has ended or needs a
+// person. An error of the first request is returned; later errors are retried until the timeout. The error has the
+// exit code of the result.
+func (a *app) reportStatus(ctx context.Context, h *hub.Client, name string, o statusOptions) error {
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	tick := time.NewTicker(statusPoll)
+	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
-	var before RolloutInput
-	for first := true; ; first = false {
-		s, err := lookAtRollout(ctx, h, name, o.version)
+	var previous RolloutInput
+	for isFirst := true; ; isFirst = false {
+		result, err := readResult(ctx, h, name, o.version)
 		switch {
-		case err != nil && first:
+		case err != nil && isFirst:
 			return err
-		case err == nil && s.rollout != nil:
-			before = a.printChanges(before, s.rollout)
+		case err == nil && result.rollout != nil:
+			previous = a.printChanges(previous, result.rollout)
 		}
-		if err == nil && (s.done || !o.wait) {
-			return s.exit()
+		if err == nil && (result.done || !o.wait) {
+			return result.toExitError()
 		}
 		select {
 		case <-ctx.Done():
-			return timedOut(ctx, name, err)
+			return newTimeoutError(ctx, name, err)
 		case <-tick.C:
 		}
 	}
 }
 
-// timedOut says how a wait ended early. lastErr is what the last look at the
-// hub came to; while waiting, the hub may be away for a moment.
-func timedOut(ctx context.Context, name string, lastErr error) error {
+// newTimeoutError returns the error for a wait that ended early. lastErr is the result of the last request to the
+// hub; the hub may be unavailable for a moment during the wait.
+func newTimeoutError(ctx context.Context, name string, lastErr error) error {
 	if context.Cause(ctx) == context.Canceled { //nolint:errorlint // Cause returns the sentinel itself
 		return context.Canceled
 	}
@@ -109,102 +111,82 @@ func timedOut(ctx context.Context, name string, lastErr error) error {
 	return &exit.CodeError{Code: exit.Timeout, Text: text}
 }
 
+// printChanges prints the changes between before and the current rollout, and returns the current state.
 func (a *app) printChanges(before RolloutInput, r *v1alpha1.OperatorRollout) RolloutInput {
 	after := RolloutInput{Now: a.Now(), Rollout: r}
-	for _, line := range RolloutChanges(before, after) {
+	for _, line := range ListRolloutChanges(before, after) {
 		a.Say("%s  %s\n", term.TimeOfDay(after.Now), line)
 	}
 	return after
 }
 
-// standing is where a rollout stands.
-type standing struct {
+// rolloutResult is the state of a rollout as the command reports it.
+type rolloutResult struct {
 	rollout *v1alpha1.OperatorRollout
-	// done says that waiting longer is no use.
+	// done is set if the result does not change when the command waits longer.
 	done bool
 	code int
 	text string
 }
 
-func (s standing) exit() error {
+// toExitError returns the error with the exit code of the result; nil for a success.
+func (s rolloutResult) toExitError() error {
 	if s.code == exit.OK {
 		return nil
 	}
 	return &exit.CodeError{Code: s.code, Text: s.text}
 }
 
-// lookAtRollout judges the rollout of that name, or the rollout of what the
-// operator of that name asks for now.
-func lookAtRollout(ctx context.Context, h *hub.Client, name, version string) (standing, error) {
+// readResult reads the result of the rollout with this name. If name is an operator, it reads the operator's newest
+// rollout, which must have the current target of the operator and, if version is not empty, this version. Until such
+// a rollout exists, the result is pending.
+func readResult(ctx context.Context, h *hub.Client, name, version string) (rolloutResult, error) {
 	r := &v1alpha1.OperatorRollout{}
 	err := h.Get(ctx, h.Key(name), r)
 	switch {
 	case err == nil:
-		return judge(r), nil
+		return toRolloutResult(r), nil
 	case !apierrors.IsNotFound(err):
-		return standing{}, fmt.Errorf("get rollout: %w", err)
+		return rolloutResult{}, fmt.Errorf("get rollout: %w", err)
 	}
 	o, err := h.Operator(ctx, name)
 	if err != nil {
-		return standing{}, err
+		return rolloutResult{}, err
 	}
-	waiting := standing{code: exit.Timeout, text: fmt.Sprintf("the rollout of operator %s has not started", name)}
+	notStarted := rolloutResult{code: exit.Timeout,
+		text: fmt.Sprintf("the rollout of operator %s has not started", name)}
 	if o.Status.ObservedGeneration < o.Generation {
-		return waiting, nil
+		return notStarted, nil
 	}
-	newest, err := h.RolloutsOf(ctx, client.ObjectKeyFromObject(o))
+	newest, err := h.ListRollouts(ctx, client.ObjectKeyFromObject(o))
 	if err != nil {
-		return standing{}, err
+		return rolloutResult{}, err
 	}
-	behind := len(newest) == 0 || o.Status.Target == nil || newest[0].Spec.Release.Version != o.Status.Target.Version ||
-		version != "" && newest[0].Spec.Release.Version != version
+	isOutdated := len(newest) == 0 || o.Status.Target == nil ||
+		newest[0].Spec.Release.Version != o.Status.Target.Version
+	if version != "" && !isOutdated {
+		isOutdated = newest[0].Spec.Release.Version != version
+	}
 	stalled := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionStalled)
 	switch {
-	case !behind:
-		return judge(&newest[0]), nil
+	case !isOutdated:
+		return toRolloutResult(&newest[0]), nil
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
-		return standing{done: true, code: exit.Failed,
+		return rolloutResult{done: true, code: exit.Failed,
 			text: fmt.Sprintf("operator %s cannot be rolled out (%s): %s", name, stalled.Reason, stalled.Message)}, nil
 	default:
-		return waiting, nil
+		return notStarted, nil
 	}
 }
 
-// judge turns a rollout's status into an exit code.
-func judge(r *v1alpha1.OperatorRollout) standing {
-	s := standing{rollout: r, done: true} // its message is printed with every change
-	switch {
-	case r.Status.ObservedGeneration < r.Generation:
-		s.done, s.code = false, exit.Timeout
-	case r.Status.Phase == v1alpha1.RolloutSucceeded && r.Spec.Rollback != nil && r.Spec.Rollback.Automatic:
-		s.code = exit.Failed // what was rolled out failed
-	case r.Status.Phase == v1alpha1.RolloutSucceeded:
-		s.code = exit.OK
-	case r.Status.Phase == v1alpha1.RolloutHalted,
-		r.Status.Phase == v1alpha1.RolloutRolledBack,
-		r.Status.Phase == v1alpha1.RolloutAborted && r.Spec.Abort == nil: // its own failure policy did it
-		s.code = exit.Failed
-	case r.Status.Phase.Ended():
-		s.code = exit.Aborted
-	case (len(openGates(r)) > 0 || isUnobserved(r)) && r.Status.Phase == v1alpha1.RolloutProgressing:
-		s.code = exit.NeedsApproval
-	default:
-		s.done, s.code = false, exit.Timeout
-	}
-	return s
-}
+// exitCodes has the exit code of each outcome of a rollout. A pending rollout has not ended within the timeout.
+var exitCodes = map[rollouts.Outcome]int{rollouts.OutcomeSucceeded: exit.OK, rollouts.OutcomeFailed: exit.Failed,
+	rollouts.OutcomeAborted: exit.Aborted, rollouts.OutcomeNeedsPerson: exit.NeedsApproval,
+	rollouts.OutcomePending: exit.Timeout}
 
-// isUnobserved tells whether a wave waits for a person because none of its clusters was observed.
-func isUnobserved(r *v1alpha1.OperatorRollout) bool {
-	return slices.ContainsFunc(rollouts.StoppedBy(r),
-		func(g rollouts.GateRef) bool { return g.Gate == v1alpha1.GateObservation })
-}
-
-// openGates lists the approvals that the current wave waits for.
-func openGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef {
-	return slices.DeleteFunc(rollouts.AwaitingApproval(r), func(g rollouts.GateRef) bool {
-		return !slices.ContainsFunc(r.Status.Waves, func(w v1alpha1.WaveStatus) bool {
-			return w.Name == g.Wave && w.Phase == v1alpha1.WaveGated
-		})
-	})
+// toRolloutResult converts the outcome of a rollout to an exit code. It sets no text, because the changes that
+// are printed contain the message.
+func toRolloutResult(r *v1alpha1.OperatorRollout) rolloutResult {
+	outcome := rollouts.OutcomeOf(r)
+	return rolloutResult{rollout: r, done: outcome != rollouts.OutcomePending, code: exitCodes[outcome]}
 }

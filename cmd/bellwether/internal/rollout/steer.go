@@ -6,7 +6,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,40 +19,40 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// change changes a rollout's spec in memory and says what it did; it refuses
-// what makes no sense.
+// change changes the spec of a rollout in memory and returns what it did. It returns an error
+// if the change is not possible.
 type change func(r *v1alpha1.OperatorRollout) (done string, err error)
 
-// findSteerable reads a rollout. It refuses one that has succeeded and admits nothing any more, since a newer one has
-// begun.
-func findSteerable(ctx context.Context, h *hub.Client, name string) (*v1alpha1.OperatorRollout, error) {
+// readChangeableRollout reads a rollout. It returns an error if the rollout has succeeded and a newer rollout exists,
+// because such a rollout does not admit clusters.
+func readChangeableRollout(ctx context.Context, h *hub.Client, name string) (*v1alpha1.OperatorRollout, error) {
 	r, err := h.Rollout(ctx, name)
 	if err == nil && r.Status.Phase == v1alpha1.RolloutSucceeded {
-		err = isNewest(ctx, h, r)
+		err = checkNewest(ctx, h, r)
 	}
 	return r, err
 }
 
-// steer changes a rollout, again if someone else changed it in between. The verb is what the user has to be permitted
-// on it beside that; empty for nothing. Confirm asks the user before a change that was found possible; nil for none. A
-// change that would be none is said, and not asked about.
-func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do change,
+// changeRollout applies a change to a rollout, and repeats it after a conflict with another change. verb is the
+// additional permission that the user needs on the rollout; empty for none. confirm asks the user before a possible
+// change; nil for no question. If the change has no effect, its message is printed without a question.
+func (a *app) changeRollout(ctx context.Context, h *hub.Client, name, verb string, apply change,
 	confirm func(*v1alpha1.OperatorRollout) error) error {
-	r, err := findSteerable(ctx, h, name)
+	r, err := readChangeableRollout(ctx, h, name)
 	if err != nil {
 		return err
 	}
 	if confirm != nil {
-		tried := r.DeepCopy()
-		done, err := do(tried)
+		preview := r.DeepCopy()
+		done, err := apply(preview)
 		if err != nil {
-			return steerError(r, verb, err)
+			return wrapChangeError(r, verb, err)
 		}
-		if equality.Semantic.DeepEqual(tried, r) {
+		if equality.Semantic.DeepEqual(preview, r) {
 			a.Say("%s\n", done)
 			return nil
 		}
@@ -67,21 +66,23 @@ func (a *app) steer(ctx context.Context, h *hub.Client, name, verb string, do ch
 			return fmt.Errorf("get rollout: %w", err)
 		}
 		before := r.DeepCopy()
-		if done, err = do(r); err != nil {
+		if done, err = apply(r); err != nil {
 			return err
 		}
 		return h.Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
-		return steerError(r, verb, err)
+		return wrapChangeError(r, verb, err)
 	}
 	a.Say("%s\n", done)
 	return nil
 }
 
-func steerError(r *v1alpha1.OperatorRollout, verb string, err error) error {
+// wrapChangeError adds to a denied request what the user can do about the missing permission verb, if verb is not
+// empty. It adds the name of the rollout to an error that the change is forbidden or invalid.
+func wrapChangeError(r *v1alpha1.OperatorRollout, verb string, err error) error {
 	if verb != "" {
-		err = hub.Denied(err, verb, r.Namespace)
+		err = hub.WrapDenied(err, verb, r.Namespace)
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return fmt.Errorf("change rollout %s: %w", r.Name, err)
@@ -89,67 +90,69 @@ func steerError(r *v1alpha1.OperatorRollout, verb string, err error) error {
 	return err
 }
 
-// steerCommand is a command that changes a rollout for a reason.
-type steerCommand struct {
+// changeCommand describes a command that changes a rollout and stores a reason.
+type changeCommand struct {
 	use, short, long, example string
-	// mustSay asks for a reason.
-	mustSay bool
-	// verb is what the user has to be permitted on the rollout beside changing it; empty for nothing.
+	// needsReason makes the flag --reason required.
+	needsReason bool
+	// verb is the permission that the user needs in addition to the update of the rollout; empty for none.
 	verb string
-	// confirm asks the user before the change; nil for a change that can be taken back.
+	// confirm asks the user before the change; nil for a change that can be undone.
 	confirm func(*v1alpha1.OperatorRollout) error
-	do      func(ctx context.Context, h *hub.Client, reason string) (change, error)
+	// newChange returns the change with the reason of the user.
+	newChange func(ctx context.Context, h *hub.Client, reason string) (change, error)
 }
 
-func (a *app) steering(s steerCommand) *cobra.Command {
+// newChangeCommand returns the command that s describes. It applies the change to the rollout in the argument.
+func (a *app) newChangeCommand(s changeCommand) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: s.use + " NAME", Short: s.short, Long: s.long, Example: s.example,
 		Args:              command.OneArg("the name of a rollout or an operator"),
-		ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListRolloutNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			if s.mustSay && reason == "" {
+			if s.needsReason && reason == "" {
 				return exit.Hintf("set --reason, which is stored in the rollout", "no reason given")
 			}
 			h, err := a.Hub()
 			if err != nil {
 				return err
 			}
-			do, err := s.do(c.Context(), h, reason)
+			apply, err := s.newChange(c.Context(), h, reason)
 			if err != nil {
 				return err
 			}
-			return a.steer(c.Context(), h, args[0], s.verb, do, s.confirm)
+			return a.changeRollout(c.Context(), h, args[0], s.verb, apply, s.confirm)
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "The reason, which is stored in the rollout.")
 	return c
 }
 
-func (a *app) rolloutPauseCommand() *cobra.Command {
-	return a.steering(steerCommand{
+func (a *app) newPauseCommand() *cobra.Command {
+	return a.newChangeCommand(changeCommand{
 		use: "pause", short: "Stop admitting clusters to a rollout",
 		example: "  bellwether rollout pause echo --reason \"incident 4711\"",
-		do: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
+		newChange: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
 				if !r.MayAdmit() {
-					return "", alreadyEnded(r)
+					return "", newEndedError(r)
 				}
 				r.Spec.Paused, r.Spec.PausedReason = true, reason
-				return fmt.Sprintf("Rollout %s is paused. %s", r.Name, whatStops(r)), nil
+				return fmt.Sprintf("Rollout %s is paused. %s", r.Name, describeStop(r)), nil
 			}, nil
 		},
 	})
 }
 
-func (a *app) rolloutResumeCommand() *cobra.Command {
-	return a.steering(steerCommand{
+func (a *app) newResumeCommand() *cobra.Command {
+	return a.newChangeCommand(changeCommand{
 		use: "resume", short: "Resume a paused rollout",
 		example: "  bellwether rollout resume echo",
-		do: func(context.Context, *hub.Client, string) (change, error) {
+		newChange: func(context.Context, *hub.Client, string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
 				if !r.MayAdmit() {
-					return "", alreadyEnded(r)
+					return "", newEndedError(r)
 				}
 				if !r.Spec.Paused {
 					return fmt.Sprintf("Rollout %s is not paused.", r.Name), nil
@@ -161,36 +164,36 @@ func (a *app) rolloutResumeCommand() *cobra.Command {
 	})
 }
 
-func (a *app) rolloutAbortCommand() *cobra.Command {
-	return a.steering(steerCommand{
-		use: "abort", short: "End a rollout permanently", mustSay: true,
+func (a *app) newAbortCommand() *cobra.Command {
+	return a.newChangeCommand(changeCommand{
+		use: "abort", short: "End a rollout permanently", needsReason: true,
 		example: "  bellwether rollout abort echo --reason \"1.1.0 loses data\"",
 		long: "End a rollout permanently. No more clusters are admitted. Clusters that were\nadmitted finish the " +
 			"upgrade. All other clusters keep their version.",
-		do: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
+		newChange: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
 				if !r.MayAdmit() {
-					return "", alreadyEnded(r)
+					return "", newEndedError(r)
 				}
 				r.Spec.Abort = &v1alpha1.RolloutAbort{Reason: reason}
-				return fmt.Sprintf("Rollout %s is aborted. %s", r.Name, whatStops(r)), nil
+				return fmt.Sprintf("Rollout %s is aborted. %s", r.Name, describeStop(r)), nil
 			}, nil
 		},
 	})
 }
 
-// whatStops says what a rollout that is paused or aborted does not do any more. One that has succeeded has updated all
-// of its clusters, and would only admit those that join later.
-func whatStops(r *v1alpha1.OperatorRollout) string {
+// describeStop returns the effect of a pause or an abort. A rollout that has succeeded has updated all of its
+// clusters, and would only admit clusters that join later.
+func describeStop(r *v1alpha1.OperatorRollout) string {
 	if r.Status.Phase == v1alpha1.RolloutSucceeded {
 		return "It has succeeded; clusters that join later, or were deferred, are not admitted."
 	}
 	return "Clusters that were admitted finish the upgrade."
 }
 
-// alreadyEnded says how a rollout ended. One that was just aborted may not say so
-// in its status yet.
-func alreadyEnded(r *v1alpha1.OperatorRollout) error {
+// newEndedError returns the error for a rollout that has already ended. The status of a rollout that was just aborted
+// might not have its last phase yet.
+func newEndedError(r *v1alpha1.OperatorRollout) error {
 	phase := r.Status.Phase
 	if !phase.Ended() {
 		phase = v1alpha1.RolloutAborted
@@ -207,27 +210,29 @@ again.
 A rollout that was aborted or superseded cannot be retried. Use rollout restart to
 start another one.`
 
-func (a *app) rolloutRetryCommand() *cobra.Command {
+func (a *app) newRetryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "retry NAME", Short: "Admit the failed clusters of a rollout again", Long: retryLong,
 		Example:           "  bellwether rollout retry echo",
 		Args:              command.OneArg("the name of a rollout or an operator"),
-		ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListRolloutNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.Hub()
 			if err != nil {
 				return err
 			}
-			return a.steer(c.Context(), h, args[0], "", retryFailed, nil)
+			return a.changeRollout(c.Context(), h, args[0], "", retryFailedClusters, nil)
 		},
 	}
 	return c
 }
 
-func retryFailed(r *v1alpha1.OperatorRollout) (string, error) {
+// retryFailedClusters increases the retries in the spec of r, and returns the message for the user. It returns
+// an error if no cluster and no gate has failed, or if the rollout does not admit clusters.
+func retryFailedClusters(r *v1alpha1.OperatorRollout) (string, error) {
 	switch {
 	case !r.MayAdmit():
-		return "", alreadyEnded(r)
+		return "", newEndedError(r)
 	case len(rollouts.FailedGates(r)) > 0 && r.Status.Clusters.Failed == 0:
 		r.Spec.Retries++
 		return fmt.Sprintf("Rollout %s: the wave whose gate failed soaks and is judged again.", r.Name), nil
@@ -244,23 +249,24 @@ const restartLong = `Start another rollout of the release of the operator, with 
 rollout that is in progress is superseded. Clusters that already run the release
 count as updated. The command sets spec.restart of the ManagedOperator.`
 
-func (a *app) rolloutRestartCommand() *cobra.Command {
+func (a *app) newRestartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "restart OPERATOR", Short: "Start another rollout of the same release", Long: restartLong,
 		Example:           "  bellwether rollout restart echo",
 		Args:              command.OneArg("the operator's name"),
-		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.Hub()
 			if err != nil {
 				return err
 			}
-			return a.restart(c.Context(), h, args[0])
+			return a.restartRollout(c.Context(), h, args[0])
 		},
 	}
 }
 
-func (a *app) restart(ctx context.Context, h *hub.Client, name string) error {
+// restartRollout starts another rollout of the current release of an operator.
+func (a *app) restartRollout(ctx context.Context, h *hub.Client, name string) error {
 	o, err := h.Operator(ctx, name)
 	if err != nil {
 		return err
@@ -284,28 +290,25 @@ operatorrollouts (role bellwether-approve).
 
 If only one gate waits for an approval, --wave and --gate are not needed.`
 
-func (a *app) rolloutApproveCommand() *cobra.Command {
+func (a *app) newApproveCommand() *cobra.Command {
 	var wanted rollouts.GateRef
-	c := a.steering(steerCommand{
-		use: "approve", short: "Approve a wave that waits for an approval", long: approveLong, mustSay: true,
+	c := a.newChangeCommand(changeCommand{
+		use: "approve", short: "Approve a wave that waits for an approval", long: approveLong, needsReason: true,
 		verb:    "approve",
 		example: "  bellwether rollout approve echo --reason \"canary looks good\"",
-		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
-			who, err := h.UserName(ctx)
+		newChange: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
+			user, err := h.UserName(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
-				g, err := chooseGate(r, wanted)
+				g, err := chooseApprovalGate(r, wanted)
 				if err != nil {
 					return "", err
 				}
-				if !approved(r, g) {
-					r.Spec.Approvals = append(r.Spec.Approvals, v1alpha1.Approval{
-						Wave: g.Wave, Gate: g.Gate, By: who, Reason: reason, At: metav1.NewTime(a.Now()),
-					})
-				}
-				return fmt.Sprintf("Rollout %s: gate %s of wave %s is approved by %s.", r.Name, g.Gate, g.Wave, who),
+				rollouts.Approve(r, v1alpha1.Approval{Wave: g.Wave, Gate: g.Gate, By: user, Reason: reason,
+					At: metav1.NewTime(a.Now())})
+				return fmt.Sprintf("Rollout %s: gate %s of wave %s is approved by %s.", r.Name, g.Gate, g.Wave, user),
 					nil
 			}, nil
 		},
@@ -316,37 +319,25 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 	return c
 }
 
-func approved(r *v1alpha1.OperatorRollout, g rollouts.GateRef) bool {
-	return slices.ContainsFunc(r.Spec.Approvals,
-		func(p v1alpha1.Approval) bool { return p.Wave == g.Wave && p.Gate == g.Gate })
+// listApprovalGates returns the approval gates of a rollout.
+func listApprovalGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef {
+	return rollouts.GatesOf(r, true)
 }
 
-// approvalGates lists the approval gates of a rollout.
-func approvalGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef { return rollouts.GatesOf(r, true) }
-
-// chooseGate returns the gate that the user means: one that is waited for now,
-// or, if it was named, any that is still to come.
-func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
-	awaited := rollouts.AwaitingApproval(r)
-	if !r.IsRunning() && len(awaited) == 0 {
-		return rollouts.GateRef{}, alreadyEnded(r)
-	}
-	candidates := openGates(r)
-	if len(candidates) == 0 {
-		candidates = awaited // of clusters that joined later, for which the rollout does not wait
-	}
-	if wanted != (rollouts.GateRef{}) {
-		candidates = slices.DeleteFunc(approvalGates(r), func(g rollouts.GateRef) bool {
-			return wanted.Wave != "" && g.Wave != wanted.Wave || wanted.Gate != "" && g.Gate != wanted.Gate
-		})
-	}
+// chooseApprovalGate returns the gate to approve. It returns an error unless rollouts.ListApprovable has exactly one.
+func chooseApprovalGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
+	candidates, hasEnded := rollouts.ListApprovable(r, wanted)
 	switch {
+	case hasEnded:
+		return rollouts.GateRef{}, newEndedError(r)
 	case len(candidates) == 1:
 		return candidates[0], nil
 	case len(candidates) > 1:
-		return rollouts.GateRef{}, exit.Hintf(hub.Offer(flagsOf(candidates), ""), "several gates wait for an approval")
+		return rollouts.GateRef{}, exit.Hintf(hub.FormatAvailable(formatGateFlags(candidates), ""),
+			"several gates wait for an approval")
 	case wanted != (rollouts.GateRef{}):
-		return rollouts.GateRef{}, exit.Hintf(hub.Offer(flagsOf(approvalGates(r)), "the rollout has no approval gate"),
+		return rollouts.GateRef{}, exit.Hintf(
+			hub.FormatAvailable(formatGateFlags(listApprovalGates(r)), "the rollout has no approval gate"),
 			"rollout %s has no approval gate with this name", r.Name)
 	default:
 		return rollouts.GateRef{}, exit.Hintf("to approve a later gate now, set --wave and --gate",
@@ -354,6 +345,7 @@ func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.
 	}
 }
 
+// completeWave completes the names of the waves that have an approval gate.
 func (a *app) completeWave(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	h, err := a.Hub()
 	if err != nil || len(args) == 0 {
@@ -366,7 +358,7 @@ func (a *app) completeWave(_ *cobra.Command, args []string, _ string) ([]string,
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var out []string
-	for _, g := range approvalGates(r) {
+	for _, g := range listApprovalGates(r) {
 		out = append(out, g.Wave)
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp

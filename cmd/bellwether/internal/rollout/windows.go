@@ -21,23 +21,23 @@ reason, and holds until the rollout ends. Vetoes on clusters stay in force.
 You need permission for the verb override on operatorrollouts (role
 bellwether-override).`
 
-func (a *app) rolloutOverrideWindowsCommand() *cobra.Command {
-	return a.steering(steerCommand{
+func (a *app) newOverrideWindowsCommand() *cobra.Command {
+	return a.newChangeCommand(changeCommand{
 		use: "override-windows", short: "Admit clusters while ChangeWindows are closed", long: overrideWindowsLong,
-		mustSay: true, verb: "override",
+		needsReason: true, verb: "override",
 		example: "  bellwether rollout override-windows echo --reason \"CVE-2026-1234\"",
-		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
-			who, err := h.UserName(ctx)
+		newChange: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
+			user, err := h.UserName(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
 				if !r.MayAdmit() {
-					return "", alreadyEnded(r)
+					return "", newEndedError(r)
 				}
 				if r.Spec.WindowOverride == nil {
 					at := metav1.NewTime(a.Now())
-					r.Spec.WindowOverride = &v1alpha1.WindowOverride{By: who, Reason: reason, At: at}
+					r.Spec.WindowOverride = &v1alpha1.WindowOverride{By: user, Reason: reason, At: at}
 				}
 				by := r.Spec.WindowOverride.By
 				return fmt.Sprintf("Rollout %s ignores ChangeWindows, as %s decided.", r.Name, by), nil

@@ -11,9 +11,8 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// TestAlertsNameRealCommands parses each command that alerts give, with the commands and
-// flags that there are, once where the queries of its template find a rollout and once
-// where they do not.
+// TestAlertsNameRealCommands parses each command in the texts of alerts with the existing commands and flags: once with
+// a rollout in the results of the template's queries, and once without.
 func TestAlertsNameRealCommands(t *testing.T) {
 	rules, err := slo.Build(slo.Set{Default: slo.DefaultProfile()})
 	if err != nil {
@@ -29,7 +28,7 @@ func TestAlertsNameRealCommands(t *testing.T) {
 						continue
 					}
 					found[command] = true
-					// Only a shell takes what is in quotes for one word.
+					// Only a shell treats quoted text as one word.
 					arguments, ours := strings.CutPrefix(quoted.ReplaceAllString(command, "reason"), "bellwether ")
 					if err := parse(t, strings.Fields(arguments)); err != nil || !ours {
 						t.Errorf("%s: %s: %v", rule.Alert, command, err)
@@ -50,8 +49,7 @@ func TestAlertsNameRealCommands(t *testing.T) {
 	}
 }
 
-// render fills in a template of an annotation as Prometheus does; every query has the
-// same results.
+// render expands a template of an annotation as Prometheus does. All queries have the same results.
 func render(t *testing.T, text string, results []string) string {
 	t.Helper()
 	labels := map[string]string{}

@@ -18,8 +18,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 )
 
-// docsCommand writes the parts of the reference that are made of this program.
-func (a *app) docsCommand() *cobra.Command {
+// newDocsCommand returns the command that writes the generated parts of the reference.
+func (a *app) newDocsCommand() *cobra.Command {
 	var pages bool
 	c := &cobra.Command{
 		Use: "docs DIR", Short: "Write the reference of commands, lint rules and condition reasons as Markdown",
@@ -36,7 +36,7 @@ func (a *app) docsCommand() *cobra.Command {
 				}
 			}
 			return writeFiles(dir, map[string]string{
-				"cli.md":     commandIndex(root, commandPages),
+				"cli.md":     buildCommandIndex(root, commandPages),
 				"rules.md":   lint.Index(rulePages),
 				"reasons.md": remedy.Markdown(),
 			})
@@ -46,9 +46,9 @@ func (a *app) docsCommand() *cobra.Command {
 	return c
 }
 
-// writePages writes a page about each command to one folder, and one about each rule to another.
+// writePages writes a page about each command to the folder commands, and a page about each rule to the folder rules.
 func writePages(root *cobra.Command, commands, rules string) error {
-	if err := writeFiles(commands, nil); err != nil {
+	if err := writeFiles(commands, nil); err != nil { // only creates the folder
 		return err
 	}
 	root.DisableAutoGenTag = true
@@ -62,13 +62,13 @@ func writePages(root *cobra.Command, commands, rules string) error {
 	return writeFiles(rules, files)
 }
 
-// writeFiles writes files to a folder, which it makes.
+// writeFiles writes files to a folder. It creates the folder if it does not exist.
 func writeFiles(dir string, files map[string]string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // documentation is for everyone
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // all users may read the documentation
 		return fmt.Errorf("make folder: %w", err)
 	}
 	for name, text := range files {
-		//nolint:gosec // as above
+		//nolint:gosec // all users may read the documentation
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write reference: %w", err)
 		}
@@ -76,9 +76,9 @@ func writeFiles(dir string, files map[string]string) error {
 	return nil
 }
 
-// commandIndex is the page that lists all commands, with an anchor for each. pages is the folder with their pages,
-// relative to the index; without one, commands are no links.
-func commandIndex(root *cobra.Command, pages string) string {
+// buildCommandIndex returns the page that lists all commands, with an anchor for each command. pages is the folder of
+// their pages, relative to the index; if it is empty, the commands are not links.
+func buildCommandIndex(root *cobra.Command, pages string) string {
 	var out strings.Builder
 	out.WriteString("# Commands\n\nWhat `bellwether` can do. `bellwether COMMAND --help` says more: flags, examples " +
 		"and exit codes. This page is written by `make generate`, from the commands themselves; the site has a page " +
@@ -90,41 +90,43 @@ func commandIndex(root *cobra.Command, pages string) string {
 		fmt.Fprintf(&out, "\n## %s\n\n%s.\n", c.CommandPath(), c.Short)
 		if !c.HasAvailableSubCommands() {
 			if pages != "" {
-				fmt.Fprintf(&out, "\n[More](%s)\n", pageOf(c, pages))
+				fmt.Fprintf(&out, "\n[More](%s)\n", formatPagePath(c, pages))
 			}
 			continue
 		}
 		out.WriteString("\n| command | what it does |\n|---|---|\n")
-		listCommands(&out, c, pages)
+		writeCommandRows(&out, c, pages)
 	}
 	return out.String()
 }
 
-func listCommands(out *strings.Builder, c *cobra.Command, pages string) {
+// writeCommandRows writes a table row for each command below c.
+func writeCommandRows(out *strings.Builder, c *cobra.Command, pages string) {
 	for _, sub := range c.Commands() {
 		if !sub.IsAvailableCommand() {
 			continue
 		}
 		name := "`" + sub.CommandPath() + "`"
 		if pages != "" {
-			name = fmt.Sprintf("[%s](%s)", name, pageOf(sub, pages))
+			name = fmt.Sprintf("[%s](%s)", name, formatPagePath(sub, pages))
 		}
 		anchor := strings.ReplaceAll(sub.CommandPath(), " ", "-")
 		fmt.Fprintf(out, "| <a id=\"%s\"></a>%s | %s |\n", anchor, name, sub.Short)
-		listCommands(out, sub, pages)
+		writeCommandRows(out, sub, pages)
 	}
 }
 
-// pageOf is the file that cobra writes about a command.
-func pageOf(c *cobra.Command, pages string) string {
+// formatPagePath returns the path of the file that Cobra writes about a command.
+func formatPagePath(c *cobra.Command, pages string) string {
 	return pages + "/" + strings.ReplaceAll(c.CommandPath(), " ", "_") + ".md"
 }
 
-var indented = regexp.MustCompile(`(?m)(?:^  .*(?:\n+|$))+`)
+var indentedBlock = regexp.MustCompile(`(?m)(?:^  .*(?:\n+|$))+`)
 
-// fenceIndented makes code blocks of the indented lines of all help texts. Markdown would join them into a paragraph.
+// fenceIndented changes the indented lines in all help texts to code blocks. Markdown would
+// join these lines to a paragraph.
 func fenceIndented(c *cobra.Command) {
-	c.Long = indented.ReplaceAllStringFunc(c.Long, func(block string) string {
+	c.Long = indentedBlock.ReplaceAllStringFunc(c.Long, func(block string) string {
 		text := strings.TrimRight(block, "\n")
 		return "```\n" + text + "\n```" + block[len(text):]
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 )
 
-// tree is the repository.
+// tree is the root folder of the repository.
 const tree = "../../../.."
 
 var (
@@ -26,18 +26,18 @@ var (
 	shells = regexp.MustCompile("(?ms)^ *```(?:sh|bash|console)\n(.*?)^ *```")
 	// blocks are all code blocks.
 	blocks = regexp.MustCompile("(?ms)^ *```.*?^ *```")
-	// called is the name of a command in a sentence, or a command line.
+	// called matches the name of a command in a sentence, or a command line.
 	called = regexp.MustCompile("`((?:kubectl )?bellwether(?: [^`\n]*)?)`")
-	// oneWord is what a shell takes for one word, with quotes, substitutions and variables.
+	// oneWord matches one word of a shell, with quotes, substitutions and variables.
 	oneWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|\$\([^)]*\)|[^\s'"])+`)
-	// ended is where the command line of a program ends: a comment, a pipe, a redirection, or another command.
+	// ended matches the end of a program's command line: a comment, a pipe, a redirection, or another command.
 	ended = regexp.MustCompile(` (?:#|\||\d?>|&&|;|&$).*$`)
 	// begins are the places of a line at which a command line of this program can begin.
 	begins = regexp.MustCompile(`(?:^|\| |&& |\$\()(?:[A-Z_]+=\S+ )*((?:kubectl )?bellwether .*)$`)
 )
 
-// TestDocsNameRealCommands parses each command line of bellwether in the README and the docs with the commands, flags
-// and arguments that there are. Of a command that a sentence names, the flags and arguments need not be complete.
+// TestDocsNameRealCommands parses each command line of bellwether in the README and the docs with the existing
+// commands, flags and arguments. A command in a sentence may have incomplete flags and arguments.
 func TestDocsNameRealCommands(t *testing.T) {
 	lines, mentions := map[string]bool{}, map[string]bool{}
 	whole := New(command.NewEnv("bellwether", genericiooptions.NewTestIOStreamsDiscard()))
@@ -101,7 +101,7 @@ func pages(t *testing.T) []string {
 	return out
 }
 
-// wordsOf are the words of a command line after the name of the program.
+// wordsOf returns the words of a command line after the name of the program.
 func wordsOf(line string) []string {
 	line = strings.TrimPrefix(ended.ReplaceAllString(line, ""), "kubectl ")
 	words := oneWord.FindAllString(line, -1)[1:]
@@ -111,8 +111,8 @@ func wordsOf(line string) []string {
 	return words
 }
 
-// exists looks for a command and its flags. What else follows a command is an argument or a value, and a command that
-// only holds others has none.
+// exists checks that a command and its flags exist. Other words after a command are arguments or values; a command that
+// only has subcommands must have none.
 func exists(root *cobra.Command, words []string) error {
 	c, rest, err := root.Find(words)
 	if err != nil {

@@ -3,5 +3,5 @@
 
 package root
 
-// Reading is for tests.
-var Reading = reading
+// Reading exports showsHubState for tests.
+var Reading = showsHubState

@@ -22,7 +22,7 @@ import (
 var shorthands = map[string]string{"all-namespaces": "A", "output": "o", "namespace": "n", "selector": "l",
 	"filename": "f", "watch": "w", "yes": "y", "server": "s", "help": "h"}
 
-// onlyOneFormat are commands whose output is in a format of its own.
+// onlyOneFormat are commands whose output has a special format.
 var onlyOneFormat = map[string]string{
 	"boilerplate check": "text, json, SARIF and GitHub's, as bundle lint",
 	"bundle lint":       "text, json and SARIF, for tools that read reports of linters", "catalog graph": "pictures",
@@ -30,7 +30,7 @@ var onlyOneFormat = map[string]string{
 	"rollout plan": "a table",
 }
 
-// ofClusters are lists of what is in no namespace that -n could choose.
+// ofClusters are lists of objects without a namespace that -n could select.
 var ofClusters = []string{"fleet list", "dashboards list", "boilerplate list"}
 
 // TestFlagsMeanTheSameEverywhere looks at the flags of all commands.
@@ -62,7 +62,7 @@ func TestFlagsMeanTheSameEverywhere(t *testing.T) {
 		})
 }
 
-// checkOutput requires of -o that data can be had as JSON and as YAML.
+// checkOutput requires that -o has the formats JSON and YAML.
 func checkOutput(t *testing.T, c *cobra.Command, name string) {
 	t.Helper()
 	allowed := formats(c)
@@ -96,7 +96,8 @@ func walk(c *cobra.Command, visit func(c *cobra.Command, name string)) {
 	}
 }
 
-// TestNamespaceOfListsOfAllNamespaces: where all namespaces are shown, -n chooses one, and -A is the default.
+// TestNamespaceOfListsOfAllNamespaces: for commands that show all namespaces, -n selects one
+// namespace, and -A is the default.
 func TestNamespaceOfListsOfAllNamespaces(t *testing.T) {
 	h := clitest.NewHub()
 	for _, args := range [][]string{{"slo", "list"}, {"backup", "list"}, {"oncall", "handover"}} {

@@ -11,10 +11,10 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 )
 
-// reading says of each command whether it shows what the hub knows. One that does says when the hub was last seen if
-// that is long ago: what it shows is older than it looks then. Others change something, or read no hub; doctor has a
-// check of its own for that.
-var reading = map[string]bool{
+// showsHubState has for each command whether it shows data of the hub. Such a command prints when the hub was last
+// seen if this was long ago, because then its data is older than it looks. Other commands change objects or do not
+// read the hub. The command doctor has its own check.
+var showsHubState = map[string]bool{
 	"backup create": false, "backup list": true, "backup restore": false, "backup show": true, "backup verify": false,
 	"boilerplate check": false, "boilerplate eject": false, "boilerplate fleet status": false,
 	"boilerplate fleet update": false, "boilerplate init": false, "boilerplate list": false,
@@ -55,13 +55,13 @@ var reading = map[string]bool{
 	"why":            true,
 }
 
-// tellAges has the commands below a command that read say how old what they show is.
-func tellAges(env *command.Env, c *cobra.Command, path ...string) {
+// addAgeWarnings makes each subcommand of c that shows data of the hub warn about old data. path is the path of c.
+func addAgeWarnings(env *command.Env, c *cobra.Command, path ...string) {
 	for _, child := range c.Commands() {
-		own := append(path[:len(path):len(path)], child.Name())
-		if reading[strings.Join(own, " ")] {
-			env.Reads(child)
+		childPath := append(path[:len(path):len(path)], child.Name())
+		if showsHubState[strings.Join(childPath, " ")] {
+			env.WarnOfOldState(child)
 		}
-		tellAges(env, child, own...)
+		addAgeWarnings(env, child, childPath...)
 	}
 }

@@ -27,16 +27,16 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/root"
 )
 
-// lease is the one of a hub that was seen so long ago.
+// lease returns the Lease of a hub that was last seen this long ago.
 func lease(namespace string, age time.Duration) client.Object {
 	at := metav1.NewMicroTime(fixture.Noon.Add(-age))
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.HubLeaseName},
 		Spec: coordinationv1.LeaseSpec{RenewTime: &at}}
 }
 
-// fleetOf is a hub with a fleet, an operator and a rollout, and what else is given.
+// fleetOf returns a hub with a fleet, an operator, a rollout, and the given objects.
 func fleetOf(more ...client.Object) *clitest.Hub {
-	objects := append(more, fixture.Operator(), fixture.RolloutAt())
+	objects := append(more, fixture.Operator(), fixture.HaltedRollout())
 	for _, c := range fixture.FleetOfFour() {
 		objects = append(objects, &c)
 	}
@@ -46,7 +46,7 @@ func fleetOf(more ...client.Object) *clitest.Hub {
 	return clitest.NewHub(objects...)
 }
 
-// leaves are the commands that do something, by their path.
+// leaves returns the commands without subcommands, by their path.
 func leaves(c *cobra.Command, path ...string) []string {
 	var out []string
 	for _, child := range c.Commands() {
@@ -61,7 +61,7 @@ func leaves(c *cobra.Command, path ...string) []string {
 
 const seen = "The hub was last seen at 2026-11-21T11:53:00Z, 7m ago: what is below may be older than it looks.\n"
 
-// TestEveryCommandReadsOrNot: each command is listed, and one that shows what the hub knows says how old that is.
+// TestEveryCommandReadsOrNot: each command is listed, and a command that shows data of the hub prints the data's age.
 func TestEveryCommandReadsOrNot(t *testing.T) {
 	all := leaves(root.New(command.NewEnv("bellwether", genericiooptions.NewTestIOStreamsDiscard())))
 	for _, path := range all {
@@ -105,7 +105,8 @@ func TestEveryCommandReadsOrNot(t *testing.T) {
 	}
 }
 
-// TestOldStateLooksOld: the line is there if the hub has been away for more than a minute, and nobody else pays for it.
+// TestOldStateLooksOld: the line is there if the hub has been away for more than a minute, and other
+// commands do not check it.
 func TestOldStateLooksOld(t *testing.T) {
 	for name, c := range map[string]struct {
 		leases []client.Object
@@ -125,7 +126,7 @@ func TestOldStateLooksOld(t *testing.T) {
 			Name: v1alpha1.HubLeaseName}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := fleetOf(c.leases...).Must(t, "fleet", "list")
+			got := fleetOf(c.leases...).MustRun(t, "fleet", "list")
 			if (got.Err != "") != (c.want != "") || !strings.Contains(got.Err, c.want) {
 				t.Errorf("it says %q, want %q", got.Err, c.want)
 			}
@@ -133,11 +134,11 @@ func TestOldStateLooksOld(t *testing.T) {
 	}
 	h := fleetOf(lease("hub", 7*time.Minute))
 	h.Forbidden = []string{"LeaseList"}
-	if got := h.Must(t, "fleet", "list"); got.Err != "" {
+	if got := h.MustRun(t, "fleet", "list"); got.Err != "" {
 		t.Errorf("without the right to read the Lease it says %q", got.Err)
 	}
 	h.Forbidden = nil
-	got := h.Must(t, "fleet", "list", "-o", "json")
+	got := h.MustRun(t, "fleet", "list", "-o", "json")
 	if !json.Valid([]byte(got.Out)) || !strings.Contains(got.Err, seen) {
 		t.Errorf("with -o json it writes\n%s\nand says %q", got.Out, got.Err)
 	}
@@ -145,7 +146,7 @@ func TestOldStateLooksOld(t *testing.T) {
 
 var clockTime = regexp.MustCompile(`\d\d:\d\d(?::\d\d)?(.{0,4})`)
 
-// TestOneTimeZone: wherever a command runs, it prints UTC and says so.
+// TestOneTimeZone: in every time zone, a command prints UTC and names it.
 func TestOneTimeZone(t *testing.T) {
 	before := time.Local
 	time.Local = time.FixedZone("IST", int((5*time.Hour + 30*time.Minute).Seconds()))
@@ -175,7 +176,7 @@ func TestOneTimeZone(t *testing.T) {
 	}
 }
 
-// TestStateFilter lists what has a mark, and says which marks there are.
+// TestStateFilter lists the objects with a mark, and the available marks.
 func TestStateFilter(t *testing.T) {
 	paused := clitest.Cluster("paused-1", nil)
 	paused.Spec.Paused = true
@@ -195,7 +196,7 @@ func TestStateFilter(t *testing.T) {
 		"__complete rollout get --state dr":    "stale\ndrifted\nvetoed\npaused\nfrozen\n",
 		"__complete operator list --state dr":  "stale\ndrifted\nvetoed\npaused\nfrozen\nupdate\n",
 	} {
-		got := h.Must(t, strings.Fields(args)...)
+		got := h.MustRun(t, strings.Fields(args)...)
 		text, _, _ := strings.Cut(got.Out, ":")
 		if !strings.HasPrefix(args, "__complete") {
 			text = got.Out + got.Err
@@ -222,8 +223,8 @@ func TestStateFilter(t *testing.T) {
 	}
 }
 
-// TestMarksOfOthers: whoever may not read the installs of all clusters still lists, and is told what is missing.
-// Nothing is read for marks that nobody sees.
+// TestMarksOfOthers: without permission to read the installs of all clusters, a list is printed with a warning. Marks
+// that are not shown are not read.
 func TestMarksOfOthers(t *testing.T) {
 	h := fleetOf()
 	h.Forbidden = []string{"OperatorInstallList"}
@@ -231,7 +232,7 @@ func TestMarksOfOthers(t *testing.T) {
 	for args, want := range map[string]string{"fleet list": missing, "operator list -o wide": missing,
 		"rollout list": missing, "fleet list -o name --state stale": missing, "fleet list -o name": "",
 		"operator list -o json": "", "rollout list -o yaml": ""} {
-		if got := h.Must(t, strings.Fields(args)...); got.Err != want || got.Out == "" {
+		if got := h.MustRun(t, strings.Fields(args)...); got.Err != want || got.Out == "" {
 			t.Errorf("%s says %q, want %q, and writes\n%s", args, got.Err, want, got.Out)
 		}
 	}

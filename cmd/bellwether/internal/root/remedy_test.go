@@ -19,7 +19,7 @@ import (
 )
 
 // TestRemediesNameRealCommands parses each command of the table of remedies
-// with the commands and flags that there are.
+// with the existing commands and flags.
 func TestRemediesNameRealCommands(t *testing.T) {
 	found := 0
 	names := remedy.Names{Cluster: "prod-1", Operator: "echo", Rollout: "echo-2", Catalog: "main",
@@ -103,7 +103,7 @@ func commandLines(page string) []string {
 	return out
 }
 
-// knownKinds are the names by which kubectl knows kinds.
+// knownKinds returns the names of kinds that kubectl accepts.
 func knownKinds(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
@@ -133,7 +133,7 @@ func parse(t *testing.T, args []string) error {
 	if err != nil {
 		return err
 	}
-	// Values in capital letters stand for the user's.
+	// Words in capital letters represent values of the user.
 	for i, value := range rest {
 		if i > 0 && rest[i-1] == "--target" && value == "PERCENT" {
 			rest[i] = "99.9"

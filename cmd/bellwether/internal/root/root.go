@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package root puts all commands together.
+// Package root builds the command line from all commands.
 package root
 
 import (
@@ -35,27 +35,26 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/supportbundle"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/why"
 	"github.com/bellwether-dev/bellwether/cmd/internal/interrupt"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
-// Main runs the command line and returns the exit status. args[0] is the
-// program's path.
+// Main runs the command line and returns the exit status. args[0] is the path of the program.
 func Main(args []string, streams genericiooptions.IOStreams) int {
 	a := command.NewEnv(args[0], streams)
 	signals := interrupt.Watch(interrupt.Options{Grace: interruptGrace, CleansUp: a.CleansUp.Load,
-		Say: func() { a.Interrupted(nil) }, Exit: os.Exit})
+		PrintWord: func() { a.ReportInterrupt(nil) }, Exit: os.Exit})
 	defer signals.Stop()
 	root := New(a)
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(signals.Context())
 	if signals.Interrupted() {
-		return a.Interrupted(err)
+		return a.ReportInterrupt(err)
 	}
 	return a.Exit(err)
 }
 
-// interruptGrace is how long a command may take to end after an interrupt. What commands write is complete or not there
-// at all, however they end.
+// interruptGrace is how long a command may take to end after an interrupt. Commands never leave incomplete files, so
+// they can be ended at any time.
 const interruptGrace = 900 * time.Millisecond
 
 const rootLong = `Bellwether manages the operators of a fleet of Kubernetes clusters.
@@ -74,10 +73,10 @@ Some commands have more exit codes. Their help lists them.`
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// New returns the root command with all others below it.
+// New returns the root command with all other commands.
 func New(env *command.Env) *cobra.Command {
 	a := &app{env}
-	log.SetLogger(logr.Discard()) // the CLI speaks for itself
+	log.SetLogger(logr.Discard()) // the commands print their own messages
 	root := &cobra.Command{
 		Use:           "bellwether",
 		Short:         "Manage the operators of a fleet of clusters",
@@ -87,29 +86,29 @@ func New(env *command.Env) *cobra.Command {
 		SilenceUsage:  true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: a.Self},
 	}
-	command.OnlyHolds(root)
+	command.RequireSubcommand(root)
 	root.SetIn(a.Streams.In)
 	root.SetOut(a.Streams.Out)
 	root.SetErr(a.Streams.ErrOut)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(command.FlagError)
+	root.SetFlagErrorFunc(command.ExplainFlagError)
 	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "Fleet:"},
 		&cobra.Group{ID: groupChange, Title: "Operators and rollouts:"},
 		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
 	run := func(ctx context.Context, args ...string) error {
-		again := New(env) // flags are kept in a command
-		again.SetArgs(args)
-		return again.ExecuteContext(ctx)
+		newRoot := New(env) // a new root command, because a command keeps the values of its flags
+		newRoot.SetArgs(args)
+		return newRoot.ExecuteContext(ctx)
 	}
 	for group, commands := range map[string][]*cobra.Command{
-		groupFleet: {a.OnHub(fleet.Command(env)), a.OnHub(install.Command(env)),
-			a.OnHub(operator.VersionsCommand(env)), a.OnHub(doctor.Command(env)),
-			a.OnHub(supportbundle.Command(env)), a.OnCluster(demo.Command(env, run))},
-		groupChange: {operator.Command(env), a.OnHub(rollout.Command(env)), a.OnHub(slo.Command(env)),
-			dashboards.Command(env), a.OnHub(backup.Command(env)), a.OnHub(why.Command(env)), page.Command(env),
-			a.OnHub(silence.Command(env)), a.OnHub(oncall.Command(env))},
+		groupFleet: {a.AddHubFlags(fleet.Command(env)), a.AddHubFlags(install.Command(env)),
+			a.AddHubFlags(operator.VersionsCommand(env)), a.AddHubFlags(doctor.Command(env)),
+			a.AddHubFlags(supportbundle.Command(env)), a.AddClusterFlags(demo.Command(env, run))},
+		groupChange: {operator.Command(env), a.AddHubFlags(rollout.Command(env)), a.AddHubFlags(slo.Command(env)),
+			dashboards.Command(env), a.AddHubFlags(backup.Command(env)), a.AddHubFlags(why.Command(env)),
+			page.Command(env), a.AddHubFlags(silence.Command(env)), a.AddHubFlags(oncall.Command(env))},
 		groupPublish: {catalog.Command(env), bundle.Command(env), registry.Command(env), boilerplate.Command(env)},
-		"":           {a.versionCommand(), a.docsCommand()},
+		"":           {a.newVersionCommand(), a.newDocsCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
@@ -117,11 +116,11 @@ func New(env *command.Env) *cobra.Command {
 			hideEmptyDefaults(c)
 		}
 	}
-	tellAges(env, root)
+	addAgeWarnings(env, root)
 	return root
 }
 
-// hideEmptyDefaults keeps help from showing that a flag of pairs is empty unless it is set.
+// hideEmptyDefaults removes the default [] of flags with key-value pairs from the help.
 func hideEmptyDefaults(c *cobra.Command) {
 	hide := func(f *pflag.Flag) {
 		if f.Value.Type() == "stringToString" && f.DefValue == "[]" {

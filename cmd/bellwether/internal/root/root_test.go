@@ -130,7 +130,7 @@ func TestCompletion(t *testing.T) {
 	conditions.Set(&silence.Status.Conditions, 1, v1alpha1.ConditionActive, true, v1alpha1.ReasonInForce, "")
 	backup := &v1alpha1.OperatorBackup{ObjectMeta: metav1.ObjectMeta{Name: "team.storage.1"}}
 	backup.Spec.Operator = v1alpha1.OperatorReference{Namespace: "team", Name: "storage"}
-	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.Gated(),
+	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.GatedRollout(),
 		clitest.Cluster("prod-1", map[string]string{"region": "eu"}), in("team", clitest.Operator("storage", "1.0.0")),
 		in("team", clitest.Operator("twice", "1.0.0")), in("tools", clitest.Operator("twice", "1.0.0")),
 		in("team", catalog), in("team", silence), in("bellwether-prod-1", backup))
@@ -183,8 +183,8 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestEveryCommandIsDocumented requires of the help that the short text is a phrase, and that every command which does
-// something has an example.
+// TestEveryCommandIsDocumented requires that the short help is a phrase, and that every command without subcommands has
+// an example.
 func TestEveryCommandIsDocumented(t *testing.T) {
 	for _, c := range commands(t) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || strings.ToUpper(c.Short[:1]) != c.Short[:1] {
@@ -196,8 +196,8 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	}
 }
 
-// TestHubFlags requires the flags that select a cluster where a command talks to the hub or to a cluster, and nowhere
-// else.
+// TestHubFlags requires the flags that select a cluster for commands that connect to the hub or a cluster, and refuses
+// these flags for other commands.
 func TestHubFlags(t *testing.T) {
 	offline := []string{"bellwether boilerplate", "bellwether registry", "bellwether dashboards", "bellwether version",
 		"bellwether docs", "bellwether page runbook", "bellwether catalog init", "bellwether catalog add",
@@ -238,7 +238,7 @@ func TestHubFlags(t *testing.T) {
 	}
 }
 
-// A full disk is one line, whatever else fails because of it.
+// A full disk is reported in one line, also if it causes other errors.
 func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "catalog")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

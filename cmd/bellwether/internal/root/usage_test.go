@@ -15,8 +15,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// TestWrongUsageIsNoAnswer: where exit status 1 is an answer, such as that a version of Kubernetes breaks an operator,
-// a script must not take a mistake in the command line for it.
+// TestWrongUsageIsNoAnswer: if exit status 1 is a result, such as that a version of Kubernetes breaks an operator, a
+// mistake in the command line must have another exit status.
 func TestWrongUsageIsNoAnswer(t *testing.T) {
 	h := clitest.NewHub()
 	for _, command := range []string{"bundle lint", "bundle diff a b", "bundle scorecard a", "catalog compile a b",
@@ -45,7 +45,7 @@ const (
 		"registry.example.com/bundles/echo-operator:1.1.0\n"
 )
 
-// TestMistakesAreNamed requires of a message what is wrong, in the words of the user, and what to do.
+// TestMistakesAreNamed requires that a message says what is wrong, in the terms of the user, and what to do.
 func TestMistakesAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -54,9 +54,9 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 	h := clitest.NewHub()
 	bundle := filepath.Join(dir, "bundle")
-	h.Must(t, "bundle", "init", bundle)
+	h.MustRun(t, "bundle", "init", bundle)
 	ladder := filepath.Join(dir, "ladders")
-	h.Must(t, "catalog", "init", ladder, "--package", "echo")
+	h.MustRun(t, "catalog", "init", ladder, "--package", "echo")
 	catalog := filepath.Join(dir, "catalog")
 	if err := os.MkdirAll(catalog, 0o750); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ const oneVersion = `{"schema":"olm.package","name":"p","defaultChannel":"stable"
 	`{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}
 `
 
-// TestHelpHasNoGoTypes: what a flag takes is named in the words of a user, and an empty default is not shown.
+// TestHelpHasNoGoTypes: the help names the values of flags in the terms of a user, and does not show empty defaults.
 func TestHelpHasNoGoTypes(t *testing.T) {
 	for _, c := range commands(t) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -163,11 +163,11 @@ func TestHelpHasNoGoTypes(t *testing.T) {
 	}
 }
 
-// TestUnreachableClusterIsToldOnce: a trial names it once, before it says that it tries anything.
+// TestUnreachableClusterIsToldOnce: a trial reports the cluster once, before any other output.
 func TestUnreachableClusterIsToldOnce(t *testing.T) {
 	bundle := filepath.Join(t.TempDir(), "bundle")
 	h := clitest.NewHub()
-	h.Must(t, "bundle", "init", bundle)
+	h.MustRun(t, "bundle", "init", bundle)
 	r := h.Run(t, "bundle", "try", bundle, "--server", "https://127.0.0.1:1")
 	const want = "Error: cannot reach the cluster at https://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection " +
 		"refused\nHint:  check --kubeconfig and --context, and that the cluster is running\n"

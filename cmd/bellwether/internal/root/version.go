@@ -8,10 +8,10 @@ import (
 
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
-func (a *app) versionCommand() *cobra.Command {
+func (a *app) newVersionCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
 		Use: "version", Short: "Print the versions of bellwether and of the built-in chart", Args: command.NoArgs,

@@ -20,10 +20,10 @@ import (
 const longText = "the owner of the cluster refuses changes until the quarter is closed: see " +
 	"https://tickets.example.com/browse/FINANCE-12345 and ask team-payments-platform before anything is changed there"
 
-// realisticFleet is a hub with names as long as those of real fleets, and much to say about everything.
+// realisticFleet returns a hub with names as long as in real fleets, and with long messages.
 func realisticFleet(t *testing.T) *clitest.Hub {
 	t.Helper()
-	r, o := fixture.RolloutAt(), fixture.Operator()
+	r, o := fixture.HaltedRollout(), fixture.Operator()
 	r.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "system:serviceaccount:team:bot", Reason: longText}
 	r.Status.Policies = []v1alpha1.AppliedPolicy{{Name: "production-clusters-soak-for-a-day",
 		Waves: []string{"canary", "prod", "rest"}, Added: []string{"soak of 24h0m0s", longText}}}
@@ -60,7 +60,7 @@ func realisticFleet(t *testing.T) *clitest.Hub {
 		objects = append(objects, &in)
 	}
 	for i := range objects {
-		objects[i] = fixture.Realistic(t, objects[i])
+		objects[i] = fixture.WithRealisticNames(t, objects[i])
 	}
 	return clitest.NewHub(objects...)
 }
@@ -101,8 +101,8 @@ func longBackup() *v1alpha1.OperatorBackup {
 	return b
 }
 
-// TestOutputFitsAScreen: no line of what a command that reads prints by default is wider than 120 columns, with names
-// as long as those of real fleets, wherever it prints to.
+// TestOutputFitsAScreen: by default, a command that reads the hub prints no line that is wider than 120 columns, with
+// names as long as in real fleets, on every kind of output.
 func TestOutputFitsAScreen(t *testing.T) {
 	const operator, cluster = " openshift-cert-manager-operator", " prod-us-east-2-b12"
 	for _, args := range []string{
@@ -132,7 +132,8 @@ func TestWideOutputHasAll(t *testing.T) {
 	for _, args := range []string{"operator list", "operator get" + operator, "rollout get", "rollout get" + operator,
 		"rollout history" + operator, "fleet list", "fleet get" + cluster, "why" + cluster + operator, "catalog list",
 		"catalog get redhat-operators", "silence list", "backup list"} {
-		got := realisticFleet(t).Must(t, append(strings.Fields(args), "-n", "cert-manager-operator", "-o", "wide")...)
+		got := realisticFleet(t).MustRun(t,
+			append(strings.Fields(args), "-n", "cert-manager-operator", "-o", "wide")...)
 		if !strings.Contains(got.Out, longText) || strings.Contains(got.Out, "…\n") {
 			t.Errorf("%s -o wide does not have all:\n%s", args, got.Out)
 		}

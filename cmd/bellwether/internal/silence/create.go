@@ -17,12 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/silences"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 const createLong = `Create an AlertSilence, and wait until Alertmanager has it. Nobody is notified of alerts
@@ -30,10 +30,10 @@ about the operators and clusters that it names, until it ends. Open incidents in
 are resolved when it begins, and opened again if their alerts still fire when it ends.
 
 If the silence does not come into force, the AlertSilence is deleted again, and the command
-fails. The operators and clusters have to exist. How long a silence may last is set on the
+fails. The operators and clusters must exist. How long a silence may last is set on the
 hub; 24 hours is the default. Times go by the clock of the hub's API server.
 
-With --fleet the silence is about clusters with everything on them. It has to be in the
+With --fleet the silence is about clusters with everything on them. It must be in the
 hub's namespace.
 
 With --exclude-from-budgets, what is left of error budgets is also shown without the time
@@ -43,14 +43,14 @@ changed otherwise. Alerts and rollouts go by all of the time.`
 type createOptions struct {
 	owner, reason, selector, until string
 	operators, clusters            []string
-	last, timeout                  time.Duration
+	duration, timeout              time.Duration
 	fleet, tickets, exclude        bool
 }
 
-func (a *app) createCommand() *cobra.Command {
+func (a *app) newCreateCommand() *cobra.Command {
 	var o createOptions
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Let nobody be notified of alerts about operators or clusters", Long: createLong,
+		Use: "create NAME", Short: "Suppress notifications of alerts about operators or clusters", Long: createLong,
 		Example: "  bellwether silence create storage --operator ledger --cluster prod-eu --for 4h " +
 			"--owner anna@example.com --reason \"the storage is moved\"",
 		Args: command.OneArg("the silence's name"),
@@ -59,61 +59,63 @@ func (a *app) createCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.create(c.Context(), h, &o, h.Key(args[0]))
+			return a.createSilence(c.Context(), h, &o, h.Key(args[0]))
 		},
 	}
 	fs := c.Flags()
 	fs.StringVar(&o.owner, "owner", "", "The person or team to ask about the silence.")
-	fs.StringVar(&o.reason, "reason", "", "Why nobody needs to be notified.")
+	fs.StringVar(&o.reason, "reason", "", "Why no notification is needed.")
 	fs.StringSliceVar(&o.operators, "operator", nil, "The operators, of the namespace of the silence. Default: all.")
 	fs.StringSliceVar(&o.clusters, "cluster", nil, "The clusters. Default: all, and releases.")
 	fs.StringVar(&o.selector, "cluster-selector", "", "Labels of clusters, as in site=eu.")
-	fs.DurationVar(&o.last, "for", time.Hour, "How long the silence lasts.")
+	fs.DurationVar(&o.duration, "for", time.Hour, "How long the silence lasts.")
 	fs.StringVar(&o.until, "until", "", "When the silence ends (RFC 3339), in place of --for.")
 	fs.BoolVar(&o.fleet, "fleet", false, "Silence everything about the clusters, in the hub's namespace.")
 	fs.BoolVar(&o.tickets, "tickets", false, "Silence tickets only.")
 	fs.BoolVar(&o.exclude, "exclude-from-budgets", false,
 		"Exclude the time from the error budgets, from now on; they are then shown with it and without it.")
-	command.Exclusive(c, "fleet", "operator")
-	command.Exclusive(c, "for", "until")
-	command.Timeout(c, &o.timeout, 30*time.Second, "How long to wait until Alertmanager has the silence.")
+	command.ExcludeFlags(c, "fleet", "operator")
+	command.ExcludeFlags(c, "for", "until")
+	command.AddTimeout(c, &o.timeout, 30*time.Second, "How long to wait until Alertmanager has the silence.")
 	return c
 }
 
-// create creates the silence, waits until it is in force, and withdraws it if it does not come into force.
-func (a *app) create(ctx context.Context, h *hub.Client, o *createOptions, key client.ObjectKey) error {
-	s, err := o.draft(key)
+// createSilence creates the silence and waits until the silence is in force. If the silence does not come into
+// force, it deletes the silence.
+func (a *app) createSilence(ctx context.Context, h *hub.Client, o *createOptions, key client.ObjectKey) error {
+	s, err := o.newSilence(key)
 	if err != nil {
 		return err
 	}
 	if err := checkSubjects(ctx, h, s); err != nil {
 		return err
 	}
-	now, err := serverTime(ctx, h, s)
+	now, err := readServerTime(ctx, h, s)
 	if err != nil {
 		return fmt.Errorf("create silence %s: %w", s.Name, err)
 	}
-	if s.Spec.End, err = o.end(now); err != nil {
+	if s.Spec.End, err = o.computeEnd(now); err != nil {
 		return err
 	}
 	a.CleansUp.Store(true)
 	if err := h.Create(ctx, s, hub.FieldOwner); err != nil {
 		return fmt.Errorf("create silence %s: %w", s.Name, err)
 	}
-	if err := await(ctx, h, s, o.timeout); err != nil {
-		return withdraw(ctx, h, s, err)
+	if err := waitUntilActive(ctx, h, s, o.timeout); err != nil {
+		return deleteInactive(ctx, h, s, err)
 	}
 	end := s.Spec.End.UTC().Format(time.RFC3339)
-	if !isActive(s) {
+	if !silences.IsActive(s) { // without an Alertmanager, the silence only excludes time from budgets
 		a.Say("Silence %s excludes time from error budgets until %s. Alerts are not silenced: %s.\n", s.Name, end,
-			withoutStop(conditions.Get(s.Status.Conditions, v1alpha1.ConditionReady).Message))
+			trimPeriod(conditions.Get(s.Status.Conditions, v1alpha1.ConditionReady).Message))
 		return nil
 	}
 	a.Say("Silence %s is in force until %s.\n", s.Name, end)
 	return nil
 }
 
-// checkSubjects refuses operators and clusters that do not exist. Clusters that the user may not read are not checked.
+// checkSubjects returns an error if an operator or a cluster of the silence does not exist. It does not check
+// clusters that the user is not permitted to read.
 func checkSubjects(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence) error {
 	for _, name := range s.Spec.Operators {
 		if _, err := h.OperatorIn(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}); err != nil {
@@ -131,7 +133,7 @@ func checkSubjects(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence)
 	if s.Spec.Clusters.Selector == nil {
 		return nil
 	}
-	all, err := hub.Clusters(ctx, h)
+	all, err := hub.ListClusters(ctx, h)
 	if err != nil {
 		if apierrors.IsForbidden(err) {
 			return nil
@@ -143,6 +145,7 @@ func checkSubjects(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence)
 		return fmt.Errorf("read --cluster-selector: %w", err)
 	}
 	matches := func(c v1alpha1.FleetCluster) bool { return selector.Matches(labels.Set(c.Labels)) }
+	// With named clusters, a selector that matches no cluster is no error.
 	if len(s.Spec.Clusters.Names) == 0 && !slices.ContainsFunc(all, matches) {
 		return exit.Hintf("to see the labels of clusters, run `"+h.Self+" fleet list -o wide`",
 			"no cluster has the labels %s of --cluster-selector", selector)
@@ -150,26 +153,28 @@ func checkSubjects(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence)
 	return nil
 }
 
-// serverTime is when the API server would create the silence. Its end is in the past, so that no length is refused.
-func serverTime(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence) (time.Time, error) {
-	trial := s.DeepCopy()
-	trial.Spec.End = metav1.NewTime(time.Unix(0, 0).UTC())
-	if err := h.Create(ctx, trial, client.DryRunAll, hub.FieldOwner); err != nil {
+// readServerTime returns the current time of the API server, from a dry run that creates the silence. The dry run
+// ends the silence in the past, so that no limit for its length applies.
+func readServerTime(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence) (time.Time, error) {
+	dryRun := s.DeepCopy()
+	dryRun.Spec.End = metav1.NewTime(time.Unix(0, 0).UTC())
+	if err := h.Create(ctx, dryRun, client.DryRunAll, hub.FieldOwner); err != nil {
 		return time.Time{}, err
 	}
-	return trial.CreationTimestamp.Time, nil
+	return dryRun.CreationTimestamp.Time, nil
 }
 
-// await waits until the silence is in force. Its error says why it is not.
-func await(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence, timeout time.Duration) error {
+// waitUntilActive waits until the silence is in force. The error has the reason why it is not.
+func waitUntilActive(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence, timeout time.Duration) error {
 	err := hub.Poll(ctx, timeout, func() (bool, error) {
 		if err := h.Get(ctx, client.ObjectKeyFromObject(s), s); err != nil {
 			return false, err
 		}
-		done, err := outcome(s)
-		return done || err != nil, nil
+		done, problem := checkOutcome(s)
+		isFinal := done || problem != nil
+		return isFinal, nil
 	})
-	done, problem := outcome(s)
+	done, problem := checkOutcome(s)
 	switch {
 	case done:
 		return nil
@@ -181,52 +186,44 @@ func await(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence, timeout
 			return exit.Hintf("check that the hub runs, with `"+h.Self+" doctor`",
 				"the hub has not acted on it within %s", timeout)
 		}
-		return fmt.Errorf("it was not in force within %s: %s", timeout, withoutStop(ready.Message))
+		return fmt.Errorf("it was not in force within %s: %s", timeout, trimPeriod(ready.Message))
 	}
 	return err
 }
 
-// outcome tells whether a silence is in force, or why it will not be unless a person acts.
-func outcome(s *v1alpha1.AlertSilence) (done bool, problem error) {
-	if s.Status.ObservedGeneration < s.Generation {
-		return false, nil
+// checkOutcome reports whether a silence has come into force. It returns an error if the silence will not come
+// into force unless a person acts.
+func checkOutcome(s *v1alpha1.AlertSilence) (done bool, problem error) {
+	done, problem = silences.CheckOutcome(s)
+	if errors.Is(problem, silences.ErrNoAlertmanager) {
+		problem = exit.Hint(problem,
+			"set hub.paging.alertmanagerURL of the hub's chart, or --alertmanager-url of the hub")
 	}
-	ready := conditions.Get(s.Status.Conditions, v1alpha1.ConditionReady)
-	switch {
-	case isActive(s):
-		return true, nil
-	case ready.Reason == v1alpha1.ReasonNoAlertmanager && s.Spec.ExcludeFromBudgets:
-		// Which works without an Alertmanager.
-		return conditions.IsTrue(s.Status.Conditions, v1alpha1.ConditionBudgetsExcluded), nil
-	case ready.Reason == v1alpha1.ReasonNoAlertmanager:
-		return false, exit.Hintf("set hub.paging.alertmanagerURL of the hub's chart, or --alertmanager-url of the hub",
-			"the hub knows no Alertmanager")
-	case conditions.IsTrue(s.Status.Conditions, v1alpha1.ConditionStalled), ready.Reason == v1alpha1.ReasonEnded:
-		return false, errors.New(withoutStop(phrase.OneLine(ready.Message)))
-	}
-	return false, nil
+	return done, problem
 }
 
-// withdrawTimeout bounds how long it takes to delete a silence that is not in force.
+// withdrawTimeout limits how long the deletion of a silence that is not in force may take.
 const withdrawTimeout = 10 * time.Second
 
-// withdraw deletes a silence that did not come into force, also after the user has interrupted the command.
-func withdraw(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence, why error) error {
+// deleteInactive deletes a silence that did not come into force, also after the user has interrupted the command. It
+// returns an error with the reason.
+func deleteInactive(ctx context.Context, h *hub.Client, s *v1alpha1.AlertSilence, reason error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()
 	err := h.Delete(ctx, s, client.Preconditions{UID: &s.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return exit.Hint(fmt.Errorf("silence %s is not in force: %w; it could not be deleted: %w", s.Name, why, err),
+		return exit.Hint(fmt.Errorf("silence %s is not in force: %w; it could not be deleted: %w", s.Name, reason, err),
 			fmt.Sprintf("delete it: kubectl -n %s delete alertsilence %s", s.Namespace, s.Name))
 	}
-	return fmt.Errorf("silence %s was not made: %w", s.Name, why)
+	return fmt.Errorf("silence %s was not made: %w", s.Name, reason)
 }
 
-func withoutStop(text string) string { return strings.TrimSuffix(text, ".") }
+// trimPeriod removes the period at the end of a sentence.
+func trimPeriod(text string) string { return strings.TrimSuffix(text, ".") }
 
-// end returns when the silence ends, by a time of the API server.
-func (o *createOptions) end(now time.Time) (metav1.Time, error) {
-	end := now.Add(o.last)
+// computeEnd returns the end of the silence. now is the time of the API server.
+func (o *createOptions) computeEnd(now time.Time) (metav1.Time, error) {
+	end := now.Add(o.duration)
 	if o.until != "" {
 		var err error
 		if end, err = time.Parse(time.RFC3339, o.until); err != nil {
@@ -241,8 +238,9 @@ func (o *createOptions) end(now time.Time) (metav1.Time, error) {
 	return metav1.NewTime(end.UTC().Truncate(time.Second)), nil
 }
 
-// draft makes the object that the flags describe, without its end.
-func (o *createOptions) draft(key client.ObjectKey) (*v1alpha1.AlertSilence, error) {
+// newSilence returns the silence of the flags, without its end. It returns an error if the owner, the reason or the
+// subject is missing, or if the selector is not valid. Without clusters, the silence applies to all clusters.
+func (o *createOptions) newSilence(key client.ObjectKey) (*v1alpha1.AlertSilence, error) {
 	if strings.TrimSpace(o.owner) == "" || strings.TrimSpace(o.reason) == "" {
 		return nil, exit.Hintf("add --owner and --reason", "a silence needs an owner and a reason")
 	}

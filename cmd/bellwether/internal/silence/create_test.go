@@ -20,8 +20,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 )
 
-// acting is a hub whose controller writes a status as soon as a silence is there. The clock of its API server is two
-// days behind that of the user.
+// acting is a hub whose controller writes the status of a silence immediately. The clock of its API server is two days
+// behind the user's clock.
 func acting(report func(*v1alpha1.AlertSilence)) *clitest.Hub {
 	h := clitest.NewHub(clitest.Operator("echo", "1.1.0"), clitest.Cluster("prod-1", map[string]string{"site": "eu"}))
 	h.WithWatch = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
@@ -38,7 +38,7 @@ func acting(report func(*v1alpha1.AlertSilence)) *clitest.Hub {
 
 var serverNow = fixture.Noon.Add(-48 * time.Hour).UTC().Truncate(time.Second)
 
-// state has the hub report a state.
+// state makes the hub report a state.
 func state(state conditions.State, active bool, reason, message string) func(*v1alpha1.AlertSilence) {
 	return func(s *v1alpha1.AlertSilence) {
 		conditions.Summarize(&s.Status.Conditions, 1,
@@ -47,7 +47,7 @@ func state(state conditions.State, active bool, reason, message string) func(*v1
 	}
 }
 
-// TestCreate says when a silence is made: only if Alertmanager has it.
+// TestCreate: a silence is reported as created only if Alertmanager has it.
 func TestCreate(t *testing.T) {
 	inForce := state(conditions.Current, true, v1alpha1.ReasonInForce, "in force")
 	excluding := func(s *v1alpha1.AlertSilence) {
@@ -110,7 +110,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestEnd says that a silence has ended only if Alertmanager has ended it.
+// TestEnd: a silence is reported as ended only if Alertmanager has ended it.
 func TestEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		report func(*v1alpha1.AlertSilence)

@@ -19,9 +19,9 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// TestSilenceOfFlags makes objects of flags, or says what is missing.
+// TestSilenceOfFlags creates objects from flags, or reports the missing flags.
 func TestSilenceOfFlags(t *testing.T) {
-	good := createOptions{owner: "anna", reason: "work", operators: []string{"echo"}, last: time.Hour}
+	good := createOptions{owner: "anna", reason: "work", operators: []string{"echo"}, duration: time.Hour}
 	with := func(change func(*createOptions)) createOptions {
 		o := good
 		change(&o)
@@ -47,13 +47,13 @@ func TestSilenceOfFlags(t *testing.T) {
 		"no reason":      {options: with(func(o *createOptions) { o.reason = "" }), wrong: "needs an owner and a reason"},
 		"about nothing":  {options: with(func(o *createOptions) { o.operators = nil }), wrong: "do not say what is silenced"},
 		"no time":        {options: with(func(o *createOptions) { o.until = "tomorrow" }), wrong: "invalid value"},
-		"over already":   {options: with(func(o *createOptions) { o.last = 0 }), wrong: "which is over"},
+		"over already":   {options: with(func(o *createOptions) { o.duration = 0 }), wrong: "which is over"},
 		"wrong selector": {options: with(func(o *createOptions) { o.selector = "a b" }), wrong: "--cluster-selector"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := test.options.draft(client.ObjectKey{Namespace: "tools", Name: "s"})
+			got, err := test.options.newSilence(client.ObjectKey{Namespace: "tools", Name: "s"})
 			if err == nil {
-				got.Spec.End, err = test.options.end(noon)
+				got.Spec.End, err = test.options.computeEnd(noon)
 			}
 			if test.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), test.wrong) {
@@ -76,7 +76,7 @@ func TestSilenceOfFlags(t *testing.T) {
 	}
 }
 
-// TestList has those in force first.
+// TestList: silences in force are listed first.
 func TestList(t *testing.T) {
 	silence := func(name, reason string, end time.Duration, active metav1.ConditionStatus) v1alpha1.AlertSilence {
 		return v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: name},
@@ -89,7 +89,8 @@ func TestList(t *testing.T) {
 	later.Spec.ExcludeFromBudgets = true
 	later.Status.Conditions = append(later.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionBudgetsExcluded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonExcluding})
-	got := Silences([]v1alpha1.AlertSilence{silence("over", v1alpha1.ReasonEnded, -time.Hour, metav1.ConditionFalse),
+	got := BuildSilenceTable([]v1alpha1.AlertSilence{silence("over", v1alpha1.ReasonEnded, -time.Hour,
+		metav1.ConditionFalse),
 		later,
 		silence("sooner", v1alpha1.ReasonInForce, time.Hour, metav1.ConditionTrue)},
 		term.Listing{Now: noon, Namespaces: true, Wide: true}).Render(term.Style{})

@@ -23,10 +23,10 @@ label cluster of this cluster.
 The output is a part of prometheus.yml or, with -o prometheus, of the spec of a
 Prometheus or PrometheusAgent of prometheus-operator.`
 
-// outputPrometheus is an object of prometheus-operator.
+// outputPrometheus is the output format for a Prometheus object of prometheus-operator.
 const outputPrometheus = "prometheus"
 
-func (a *app) sloEdgeConfigCommand() *cobra.Command {
+func (a *app) newEdgeConfigCommand() *cobra.Command {
 	var out command.Output
 	var sender slo.Sender
 	var file string
@@ -42,11 +42,11 @@ func (a *app) sloEdgeConfigCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			text, err := edgeConfig(sender, out.Format)
+			text, err := encodeEdgeConfig(sender, out.Format)
 			if err != nil {
-				return sloError(err)
+				return addHint(err)
 			}
-			return a.Deliver(string(text), file)
+			return a.WriteOutput(string(text), file)
 		},
 	}
 	out.Add(c, command.OutputYAML, outputPrometheus)
@@ -60,12 +60,14 @@ func (a *app) sloEdgeConfigCommand() *cobra.Command {
 		"The `FILE` with the certificates of the receiver's authority or, with -o prometheus, the name of a Secret "+
 			"that has them under the key "+slo.SenderCAKey+". Default: the system's.")
 	c.Flags().StringVar(&file, "file", "", "Write to this `FILE`.")
-	command.Required(c, "cluster", "remote-write-url")
+	command.RequireFlags(c, "cluster", "remote-write-url")
 	_ = c.MarkFlagFilename("file", "yaml", "yml")
 	return c
 }
 
-func edgeConfig(sender slo.Sender, format string) ([]byte, error) {
+// encodeEdgeConfig returns the remote write configuration as a part of prometheus.yml, or of
+// the spec of a Prometheus object.
+func encodeEdgeConfig(sender slo.Sender, format string) ([]byte, error) {
 	if format != outputPrometheus {
 		return sender.Configuration()
 	}

@@ -24,10 +24,10 @@ import (
 	"github.com/bellwether-dev/bellwether/explain"
 )
 
-// graphFlags say what the graphs show.
+// graphFlags are the flags for the graphs of a table.
 type graphFlags struct{ since time.Duration }
 
-func (o *graphFlags) add(c *cobra.Command) {
+func (o *graphFlags) addFlags(c *cobra.Command) {
 	c.Flags().DurationVar(&o.since, "since", 24*time.Hour, "The time range of the graphs.")
 }
 
@@ -52,49 +52,49 @@ All namespaces are shown. With -n, only the operators of that namespace are.
 The data comes from Prometheus, from the series that the rules of the OperatorSLOs
 record.`
 
-func (a *app) sloListCommand() *cobra.Command {
+func (a *app) newListCommand() *cobra.Command {
 	var out command.Output
-	var from command.PrometheusFlags
+	var server command.PrometheusFlags
 	var graph graphFlags
-	var in command.Scope
+	var scope command.Scope
 	var all bool
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "Show the error budgets of operators, the worst first",
 		Long: sloListLong, Args: command.NoArgs,
 		Example: "  bellwether slo list --prometheus http://localhost:9090\n  bellwether slo list --all --since 168h",
 		RunE: func(c *cobra.Command, _ []string) error {
-			namespace, err := in.Given(a.Env)
+			namespace, err := scope.ReadNamespace(a.Env)
 			if err := cmp.Or(err, out.Check(), graph.check()); err != nil {
 				return err
 			}
-			answer, err := a.ReadBudgets(c.Context(), &from, "", graph.since)
+			report, err := a.ReadBudgets(c.Context(), &server, "", graph.since)
 			if err != nil {
 				return err
 			}
-			a.warnRetention(a.Retention(c.Context(), &from), answer.Objectives)
-			shown := slices.DeleteFunc(answer.Objectives, func(b budgets.Budget) bool {
+			a.warnRetention(a.ReadRetention(c.Context(), &server), report.Objectives)
+			shown := slices.DeleteFunc(report.Objectives, func(b budgets.Budget) bool {
 				return namespace != "" && b.Namespace != namespace
 			})
 			if !all {
-				shown = budgets.ByOperator(shown)
+				shown = budgets.WorstByOperator(shown)
 			}
 			if !out.Table() {
 				return out.Value(a.Streams.Out, shown)
 			}
-			a.Table(&out, Budgets(shown, graph.since, out.Wide()))
-			a.Say("%s", excludedNote(shown))
+			a.Table(&out, BuildBudgetTable(shown, graph.since, out.Wide()))
+			a.Say("%s", formatExcludedNote(shown))
 			return nil
 		},
 	}
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
-	from.Add(c)
-	graph.add(c)
-	in.Add(c)
+	server.Add(c)
+	graph.addFlags(c)
+	scope.Add(c)
 	c.Flags().BoolVar(&all, "all", false, "Show all objectives instead of the worst one of each operator.")
 	return c
 }
 
-// warnRetention says that Prometheus deletes samples which budgets need.
+// warnRetention prints a warning if Prometheus deletes samples that the budgets need.
 func (a *app) warnRetention(retention time.Duration, objectives []budgets.Budget) {
 	longest := time.Duration(0)
 	for _, b := range objectives {
@@ -107,23 +107,23 @@ func (a *app) warnRetention(retention time.Duration, objectives []budgets.Budget
 	}
 }
 
-// objectivesInput adds to the budgets what the hub says of the objectives. A hub
-// that cannot be read is part of the answer: the budgets are Prometheus's.
-func (a *app) objectivesInput(ctx context.Context, answer *budgets.Report) explain.ObjectivesInput {
-	first := answer.Objectives[0]
-	in := explain.ObjectivesInput{Now: a.Now(), Program: a.Self, Budgets: command.ExplainedBudgets(answer),
-		Operator: v1alpha1.OperatorReference{Namespace: first.Namespace, Name: first.Operator}}
+// readObjectivesInput returns the budgets with the OperatorSLO from the hub. An error of the hub is not fatal,
+// because the budgets come from Prometheus; it is in SLOErr.
+func (a *app) readObjectivesInput(ctx context.Context, report *budgets.Report) explain.ObjectivesInput {
+	objective := report.Objectives[0]
+	in := explain.ObjectivesInput{Now: a.Now(), Program: a.Self, Budgets: command.ToExplainBudgets(report),
+		Operator: v1alpha1.OperatorReference{Namespace: objective.Namespace, Name: objective.Operator}}
 	h, err := a.Hub()
 	if err != nil {
 		in.SLOErr = err
 		return in
 	}
-	in.SLO, in.SLOErr = objectivesOf(ctx, h, in.Operator)
+	in.SLO, in.SLOErr = findOperatorSLO(ctx, h, in.Operator)
 	return in
 }
 
-// objectivesOf returns the OperatorSLO of an operator; nil if there is none.
-func objectivesOf(ctx context.Context, h *hub.Client, operator v1alpha1.OperatorReference) (*v1alpha1.OperatorSLO,
+// findOperatorSLO returns the OperatorSLO of an operator; nil if there is none.
+func findOperatorSLO(ctx context.Context, h *hub.Client, operator v1alpha1.OperatorReference) (*v1alpha1.OperatorSLO,
 	error) {
 	list := &v1alpha1.OperatorSLOList{}
 	if err := h.List(ctx, list, client.InNamespace(operator.Namespace)); err != nil {
@@ -137,9 +137,10 @@ func objectivesOf(ctx context.Context, h *hub.Client, operator v1alpha1.Operator
 	return nil, nil
 }
 
-// withoutBudgets prints what the hub knows of an operator's objectives where Prometheus does not answer, and returns
-// the error. If the hub does not answer either, the error is all that there is.
-func (a *app) withoutBudgets(ctx context.Context, out *command.Output, operator string, failure error) error {
+// printObjectivesWithoutBudgets prints the objectives that the hub has for an operator, after Prometheus could not be
+// read, and returns failure. If the hub does not respond either or has no OperatorSLO, it prints nothing.
+func (a *app) printObjectivesWithoutBudgets(ctx context.Context, out *command.Output, operator string,
+	failure error) error {
 	h, err := a.Hub()
 	if err != nil {
 		return failure
@@ -150,12 +151,13 @@ func (a *app) withoutBudgets(ctx context.Context, out *command.Output, operator 
 	if err != nil {
 		return failure
 	}
-	of := v1alpha1.OperatorReference(client.ObjectKeyFromObject(o))
-	in := explain.ObjectivesInput{Now: a.Now(), Program: a.Self, Operator: of, BudgetsErr: failure}
-	if in.SLO, in.SLOErr = objectivesOf(ctx, h, of); in.SLO == nil && in.SLOErr == nil {
+	reference := v1alpha1.OperatorReference(client.ObjectKeyFromObject(o))
+	in := explain.ObjectivesInput{Now: a.Now(), Program: a.Self, Operator: reference, BudgetsErr: failure}
+	if in.SLO, in.SLOErr = findOperatorSLO(ctx, h, reference); in.SLO == nil && in.SLOErr == nil {
 		return failure
 	}
-	err = a.Explained(out, nil, explain.Objectives(in), func(s term.Style) string { return KnownObjectives(in.SLO, s) })
+	err = a.PrintExplained(out, nil, explain.Objectives(in),
+		func(s term.Style) string { return RenderKnownObjectives(in.SLO, s) })
 	return errors.Join(err, failure)
 }
 
@@ -165,41 +167,41 @@ over time. AlertSilences that exclude time from the budgets are listed with thei
 and reason. The operator is named as NAME, or as NAMESPACE/NAME if operators of
 several namespaces have that name.`
 
-// fewClusters is how many are shown without --all.
-const fewClusters = 15
+// defaultMaxClusters is the number of clusters that are shown without --all.
+const defaultMaxClusters = 15
 
-func (a *app) sloGetCommand() *cobra.Command {
+func (a *app) newGetCommand() *cobra.Command {
 	var out command.Output
-	var from command.PrometheusFlags
+	var server command.PrometheusFlags
 	var graph graphFlags
 	var all bool
 	c := &cobra.Command{
 		Use: "get OPERATOR", Short: "Show the error budgets of an operator, by objective and by cluster",
 		Long:    sloGetLong,
 		Example: "  bellwether slo get echo --prometheus http://localhost:9090\n  bellwether slo get echo -o json",
-		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cmp.Or(out.Check(), graph.check()); err != nil {
 				return err
 			}
-			answer, err := a.ReadBudgets(c.Context(), &from, args[0], graph.since)
+			report, err := a.ReadBudgets(c.Context(), &server, args[0], graph.since)
 			if err != nil {
-				return a.withoutBudgets(c.Context(), &out, args[0], err)
+				return a.printObjectivesWithoutBudgets(c.Context(), &out, args[0], err)
 			}
-			a.warnRetention(a.Retention(c.Context(), &from), answer.Objectives)
-			most := fewClusters
+			a.warnRetention(a.ReadRetention(c.Context(), &server), report.Objectives)
+			maxClusters := defaultMaxClusters
 			if all {
-				most = 0
+				maxClusters = 0
 			}
-			e := explain.Objectives(a.objectivesInput(c.Context(), answer))
-			return a.Explained(&out, nil, e, func(s term.Style) string {
-				return OperatorBudgets(answer, graph.since, most, s)
+			e := explain.Objectives(a.readObjectivesInput(c.Context(), report))
+			return a.PrintExplained(&out, nil, e, func(s term.Style) string {
+				return RenderOperatorBudgets(report, graph.since, maxClusters, s)
 			})
 		},
 	}
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
-	from.Add(c)
-	graph.add(c)
+	server.Add(c)
+	graph.addFlags(c)
 	c.Flags().BoolVar(&all, "all", false, "Show all clusters that have used a part of their budget.")
 	return c
 }

@@ -36,11 +36,11 @@ import (
 var record = flag.String("record", "",
 	"the URL of a Prometheus with testdata/prometheus/budgets.openmetrics, whose answers are recorded")
 
-// recording is a Prometheus that gives the answers that a real one gave.
+// recording is a Prometheus server that returns the recorded responses of a real server.
 type recording struct {
 	*httptest.Server
 
-	// retention is what it says of itself.
+	// retention is the retention time that the server reports.
 	retention string
 	mu        sync.Mutex
 	answers   map[string]json.RawMessage // by path and form
@@ -109,7 +109,7 @@ func (r *recording) ask(t *testing.T, key, path string, form url.Values) {
 	r.answers[key] = text
 }
 
-// save writes an answer a line.
+// save writes one response per line.
 func (r *recording) save() error {
 	var text bytes.Buffer
 	text.WriteString("{")
@@ -197,7 +197,7 @@ func TestSLOBudgets(t *testing.T) {
 	})
 }
 
-// TestTicketsAreListedAsTickets lists what fires for an operator that does not page for a single cluster.
+// TestTicketsAreListedAsTickets lists the firing alerts of an operator that does not page for a single cluster.
 func TestTicketsAreListedAsTickets(t *testing.T) {
 	p := newRecording(t)
 	hub := clitest.NewHub(
@@ -273,7 +273,7 @@ func TestSLOListReadsTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestWhatTheHubKnowsIsShown has a Prometheus that does not answer: the rest of the command's output is there.
+// TestWhatTheHubKnowsIsShown: if Prometheus does not respond, the command prints the rest of its output.
 func TestWhatTheHubKnowsIsShown(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()

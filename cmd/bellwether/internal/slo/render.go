@@ -17,81 +17,86 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Budgets is the list of error budgets, the worst first. What is left is that of
-// the cluster that has the least.
-func Budgets(all []budgets.Budget, since time.Duration, wide bool) *term.Table {
+// BuildBudgetTable returns the table of error budgets, in the given order. The remaining budget of an operator is
+// that of the cluster with the least budget left.
+func BuildBudgetTable(all []budgets.Budget, since time.Duration, wide bool) *term.Table {
 	t := &term.Table{Header: []string{"OPERATOR", "SLI", "BUDGET LEFT", "BURN 1H", "WORST ON", "FIRING"}, Wrap: true}
 	if wide {
 		t.Header = []string{"OPERATOR", "SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H",
-			"LAST " + sinceTitle(since), "WORST ON", "FIRING"}
+			"LAST " + formatSince(since), "WORST ON", "FIRING"}
 	}
 	for _, b := range all {
 		row := term.PlainCells(b.Namespace + "/" + b.Operator)
 		if wide {
-			row = append(append(row, objectiveCells(b)...), trendCell(b))
+			row = append(append(row, buildObjectiveCells(b)...), buildTrendCell(b))
 		} else {
-			row = append(row, term.Cell{Text: b.SLI}, leftCell(b), burnCell(b))
+			row = append(row, term.Cell{Text: b.SLI}, buildLeftCell(b), buildBurnCell(b))
 		}
-		t.Add(append(row, term.Cell{Text: term.OrDash(b.Cluster)}, firingCell(b))...)
+		t.Add(append(row, term.Cell{Text: term.DashIfEmpty(b.Cluster)}, buildFiringCell(b))...)
 	}
 	return t
 }
 
-// OperatorBudgets is one operator: its objectives, and the clusters that use up
-// their budgets. Of those it shows at most so many; 0: all.
-func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.Style) string {
+// RenderOperatorBudgets returns the budgets of one operator as text: the objectives, and the clusters that have used
+// a part of their budgets. It shows at most maxClusters clusters; 0 means all.
+func RenderOperatorBudgets(report *budgets.Report, since time.Duration, maxClusters int, s term.Style) string {
 	var out strings.Builder
-	name := a.Objectives[0].Namespace + "/" + a.Objectives[0].Operator
+	name := report.Objectives[0].Namespace + "/" + report.Objectives[0].Operator
 	fmt.Fprintf(&out, "%s: %s on %s\n\n", s.Paint(term.Strong, name),
-		phrase.Count(len(a.Objectives), "objective"), phrase.Count(budgets.CountClusters(a.Clusters), "cluster"))
-	t := &term.Table{Header: []string{"SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
+		phrase.Count(len(report.Objectives), "objective"),
+		phrase.Count(budgets.CountClusters(report.Clusters), "cluster"))
+	t := &term.Table{Header: []string{"SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + formatSince(since),
 		"WORST ON", "FIRING"}, Wrap: true}
-	for _, b := range a.Objectives {
-		t.Add(append(objectiveCells(b), trendCell(b), term.Cell{Text: term.OrDash(b.Cluster)}, firingCell(b))...)
+	for _, b := range report.Objectives {
+		t.Add(append(buildObjectiveCells(b), buildTrendCell(b), term.Cell{Text: term.DashIfEmpty(b.Cluster)},
+			buildFiringCell(b))...)
 	}
 	out.WriteString(t.Render(s))
 	var spent []budgets.Budget
-	for _, b := range a.Clusters {
-		if len(b.Firing) > 0 || b.Left != nil && *b.Left < 1 || b.Burn != nil && *b.Burn > 0 {
+	for _, b := range report.Clusters {
+		isReduced, isBurning := b.Left != nil && *b.Left < 1, b.Burn != nil && *b.Burn > 0
+		if len(b.Firing) > 0 || isReduced || isBurning {
 			spent = append(spent, b)
 		}
 	}
 	if len(spent) == 0 {
-		out.WriteString("\nNo cluster has used any of its budgets.\n" + exclusions(a.Exclusions, s) +
-			gaps(a.Gaps, most, s))
+		out.WriteString("\nNo cluster has used any of its budgets.\n" + renderExclusions(report.Exclusions, s) +
+			renderGaps(report.Gaps, maxClusters, s))
 		return out.String()
 	}
 	shown := spent
-	if most > 0 && len(shown) > most {
-		shown = shown[:most]
+	if maxClusters > 0 && len(shown) > maxClusters {
+		shown = shown[:maxClusters]
 	}
-	clusters := &term.Table{Header: []string{"CLUSTER", "SLI", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
+	clusters := &term.Table{Header: []string{"CLUSTER", "SLI", "BUDGET LEFT", "BURN 1H", "LAST " + formatSince(since),
 		"FIRING"}, Wrap: true}
 	for _, b := range shown {
-		clusters.Add(term.Cell{Text: b.Cluster}, term.Cell{Text: b.SLI}, leftCell(b), burnCell(b), trendCell(b),
-			firingCell(b))
+		clusters.Add(term.Cell{Text: b.Cluster}, term.Cell{Text: b.SLI}, buildLeftCell(b), buildBurnCell(b),
+			buildTrendCell(b), buildFiringCell(b))
 	}
 	out.WriteString("\n" + clusters.Render(s))
 	if hidden := len(spent) - len(shown); hidden > 0 {
 		fmt.Fprintf(&out, "and %d more clusters that have used a part of their budget; use --all to show them\n",
 			hidden)
 	}
-	out.WriteString(excludedNote(slices.Concat(a.Objectives, shown)) + exclusions(a.Exclusions, s) +
-		gaps(a.Gaps, most, s))
+	out.WriteString(formatExcludedNote(slices.Concat(report.Objectives, shown)) +
+		renderExclusions(report.Exclusions, s) + renderGaps(report.Gaps, maxClusters, s))
 	return out.String()
 }
 
-func sinceTitle(d time.Duration) string { return strings.ToUpper(duration.ShortHumanDuration(d)) }
+func formatSince(d time.Duration) string { return strings.ToUpper(duration.ShortHumanDuration(d)) }
 
-func objectiveCells(b budgets.Budget) []term.Cell {
-	return []term.Cell{{Text: b.SLI}, {Text: b.Target + " %"}, {Text: term.OrDash(b.Period)}, leftCell(b), burnCell(b)}
+func buildObjectiveCells(b budgets.Budget) []term.Cell {
+	return []term.Cell{{Text: b.SLI}, {Text: b.Target + " %"}, {Text: term.DashIfEmpty(b.Period)}, buildLeftCell(b),
+		buildBurnCell(b)}
 }
 
-// leftCell has what would be left without excluded time in parentheses, where there is some.
-func leftCell(b budgets.Budget) term.Cell {
+// buildLeftCell returns the remaining budget. If time is excluded from the budget, the remaining budget without
+// this time follows in parentheses.
+func buildLeftCell(b budgets.Budget) term.Cell {
 	if b.Left == nil {
 		return term.Cell{Text: "no data", Tone: term.Warn}
 	}
@@ -109,20 +114,21 @@ func leftCell(b budgets.Budget) term.Cell {
 	}
 }
 
+// hasExcluded reports whether time that is excluded from the budget changes what is left.
 func hasExcluded(b budgets.Budget) bool {
 	return b.Left != nil && b.LeftExcluding != nil && *b.Left != *b.LeftExcluding
 }
 
-// excludedNote says what is in parentheses, if anything is.
-func excludedNote(shown []budgets.Budget) string {
+// formatExcludedNote explains the numbers in parentheses; empty if no budget has such a number.
+func formatExcludedNote(shown []budgets.Budget) string {
 	if !slices.ContainsFunc(shown, hasExcluded) {
 		return ""
 	}
 	return "\nIn parentheses: what would be left without the time that AlertSilences exclude.\n"
 }
 
-// exclusions lists the AlertSilences that excluded time.
-func exclusions(all []budgets.Exclusion, s term.Style) string {
+// renderExclusions returns the table of the AlertSilences that excluded time from the budgets.
+func renderExclusions(all []budgets.Exclusion, s term.Style) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -133,15 +139,15 @@ func exclusions(all []budgets.Exclusion, s term.Style) string {
 	return "\n" + t.Render(s)
 }
 
-// gaps lists the clusters whose budgets rest on less than all slices, at most so many; 0:
-// all.
-func gaps(all []budgets.Gap, most int, s term.Style) string {
+// renderGaps returns the table of the clusters whose budgets lack some of their slices. It shows at most
+// maxClusters clusters; 0 means all.
+func renderGaps(all []budgets.Gap, maxClusters int, s term.Style) string {
 	if len(all) == 0 {
 		return ""
 	}
 	shown := all
-	if most > 0 && len(shown) > most {
-		shown = shown[:most]
+	if maxClusters > 0 && len(shown) > maxClusters {
+		shown = shown[:maxClusters]
 	}
 	t := &term.Table{Header: []string{"CLUSTER", "SLICES MISSING"}, Wrap: true}
 	for _, g := range shown {
@@ -155,7 +161,8 @@ func gaps(all []budgets.Gap, most int, s term.Style) string {
 	return out
 }
 
-func burnCell(b budgets.Budget) term.Cell {
+// buildBurnCell returns the burn rate of the last hour.
+func buildBurnCell(b budgets.Budget) term.Cell {
 	switch {
 	case b.Burn == nil:
 		return term.Cell{Text: "-"}
@@ -168,16 +175,18 @@ func burnCell(b budgets.Budget) term.Cell {
 	}
 }
 
-func trendCell(b budgets.Budget) term.Cell {
+// buildTrendCell returns a graph of the remaining budget over time.
+func buildTrendCell(b budgets.Budget) term.Cell {
 	tone := term.Plain
 	if b.Left != nil && *b.Left <= 0 {
 		tone = term.Bad
 	}
-	return term.Cell{Text: sparkline(b.Trend), Tone: tone}
+	return term.Cell{Text: drawSparkline(b.Trend), Tone: tone}
 }
 
-// sparkline draws what was left, from none to all of it.
-func sparkline(points []*float64) string {
+// drawSparkline draws the remaining budget over time. The lowest step is an empty budget, the highest a full
+// one, and a dot is a missing value.
+func drawSparkline(points []*float64) string {
 	steps := []rune("▁▂▃▄▅▆▇█")
 	var out strings.Builder
 	for _, p := range points {
@@ -188,51 +197,52 @@ func sparkline(points []*float64) string {
 		i := int(math.Floor(*p * float64(len(steps)-1)))
 		out.WriteRune(steps[min(max(i, 0), len(steps)-1)])
 	}
-	return term.OrDash(out.String())
+	return term.DashIfEmpty(out.String())
 }
 
-// firingCell names the worst alert, and where the others are.
-func firingCell(b budgets.Budget) term.Cell {
+// buildFiringCell returns the firing alerts of a budget, with the clusters on which they fire. Alerts about clusters
+// share one text, and so do spent budgets and missing data. The tone is Bad if an alert about burn pages.
+func buildFiringCell(b budgets.Budget) term.Cell {
 	if len(b.Firing) == 0 {
 		return term.Cell{Text: "-", Tone: term.Dim}
 	}
 	clusters, absent, exhausted := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var parts []string
-	tone, first := term.Warn, budgets.Alert{}
+	tone, firstAlert := term.Warn, budgets.Alert{}
 	for _, a := range b.Firing {
 		switch {
-		case a.Absent():
+		case a.IsAbsent():
 			absent[a.Cluster] = true
 			continue
-		case a.Exhausted():
+		case a.IsExhausted():
 			exhausted[a.Cluster] = true
 			continue
 		case a.Scope == series.ScopeRelease:
 			parts = append(parts, fmt.Sprintf("%s: release %s", a.Kind(), cmp.Or(a.Version, "of several versions")))
 		default:
 			clusters[a.Cluster] = true
-			if first.Name == "" {
-				first = a
+			if firstAlert.Name == "" {
+				firstAlert = a
 			}
 		}
 		if a.Kind() == series.Page {
 			tone = term.Bad
 		}
 	}
-	if first.Name != "" {
-		parts = append(parts, first.Kind()+where(b, clusters))
+	if firstAlert.Name != "" {
+		parts = append(parts, firstAlert.Kind()+formatClusters(b, clusters))
 	}
 	if len(exhausted) > 0 {
-		parts = append(parts, "budget spent"+where(b, exhausted))
+		parts = append(parts, "budget spent"+formatClusters(b, exhausted))
 	}
 	if len(absent) > 0 {
-		parts = append(parts, "no data"+where(b, absent))
+		parts = append(parts, "no data"+formatClusters(b, absent))
 	}
 	return term.Cell{Text: strings.Join(parts, ", "), Tone: tone}
 }
 
-// where says on how many clusters, if it is more than the one of the row.
-func where(b budgets.Budget, clusters map[string]bool) string {
+// formatClusters returns on which clusters an alert fires. It is empty if this is only the cluster of the row.
+func formatClusters(b budgets.Budget, clusters map[string]bool) string {
 	if len(clusters) == 1 {
 		for c := range clusters {
 			if c == b.Cluster {
@@ -244,15 +254,15 @@ func where(b budgets.Budget, clusters map[string]bool) string {
 	return " on " + phrase.Count(len(clusters), "cluster")
 }
 
-// KnownObjectives are the objectives in force as the hub knows them, without their budgets.
-func KnownObjectives(o *v1alpha1.OperatorSLO, s term.Style) string {
+// RenderKnownObjectives returns the table of the objectives in the status of an OperatorSLO, without their budgets.
+func RenderKnownObjectives(o *v1alpha1.OperatorSLO, s term.Style) string {
 	if o == nil || len(o.Status.Objectives) == 0 {
-		return "The hub knows of no objectives in force.\n"
+		return "The hub has no objectives in force.\n"
 	}
 	t := &term.Table{Header: []string{"OBJECTIVE", "TARGET", "PERIOD", "BUDGET LEFT"}, Wrap: true}
 	for _, objective := range o.Status.Objectives {
-		t.Add(term.Cell{Text: objective.SLI}, term.Cell{Text: term.OrDash(objective.Target)},
-			term.Cell{Text: term.OrDash(objective.Period)}, term.Warn.Cell("not known"))
+		t.Add(term.Cell{Text: objective.SLI}, term.Cell{Text: term.DashIfEmpty(objective.Target)},
+			term.Cell{Text: term.DashIfEmpty(objective.Period)}, term.Warn.Cell("not known"))
 	}
 	return t.Render(s)
 }

@@ -16,7 +16,7 @@ func TestLeftCell(t *testing.T) {
 		0.005: {Text: "0.5 %", Tone: term.Warn}, 0: {Text: "0 %", Tone: term.Bad},
 		-0.003: {Text: "-0.3 %", Tone: term.Bad},
 	} {
-		if got := leftCell(budgets.Budget{Left: &left, LeftExcluding: &left}); got != want {
+		if got := buildLeftCell(budgets.Budget{Left: &left, LeftExcluding: &left}); got != want {
 			t.Errorf("%g is %+v, want %+v", left, got, want)
 		}
 	}

@@ -16,25 +16,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/alerts/slo/scenario"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// scenarioScores are how a rule set did in all scenarios.
-type scenarioScores struct {
-	Rules  string           `json:"rules"`
-	Scores []scenario.Score `json:"scores"`
-	All    scenario.Score   `json:"all"`
-	// Recall and Precision are over all scenarios.
-	Recall    float64 `json:"recall"`
-	Precision float64 `json:"precision"`
-}
-
-// playScenarios has promtool evaluate Bellwether's rules and sloth's in all
-// scenarios.
-func (a *app) playScenarios(ctx context.Context, target slo.PPM) ([]scenarioScores, error) {
+// playScenarios evaluates the rules of Bellwether and sloth in all scenarios with promtool.
+func (a *app) playScenarios(ctx context.Context, target slo.PPM) ([]scenario.Result, error) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		return nil, exit.Hintf("install Prometheus 3, which has promtool, or remove --scenarios",
@@ -45,24 +33,24 @@ func (a *app) playScenarios(ctx context.Context, target slo.PPM) ([]scenarioScor
 		return nil, fmt.Errorf("make folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	sets, err := ruleSets(dir, target)
+	sets, err := writeRuleSets(dir, target)
 	if err != nil {
 		return nil, err
 	}
 	scenarios := scenario.All()
-	out := make([]scenarioScores, len(sets))
+	scores := make([][]scenario.Score, len(sets))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, rules := range sets {
-		out[i] = scenarioScores{Rules: rules.Name, Scores: make([]scenario.Score, len(scenarios))}
+	for i := range sets {
+		scores[i] = make([]scenario.Score, len(scenarios))
 	}
 	for j, s := range scenarios {
 		for i, rules := range sets {
 			a.Warn("Playing %q with the rules of %s (%d of %d)...\n", s.Name, rules.Name, j*len(sets)+i+1,
 				len(scenarios)*len(sets))
 			group.Go(func() error {
-				pages, err := pagesOf(ctx, promtool, dir, s, rules)
-				out[i].Scores[j] = s.Score(pages)
+				pages, err := playScenario(ctx, promtool, dir, s, rules)
+				scores[i][j] = s.Score(pages)
 				return err
 			})
 		}
@@ -70,43 +58,30 @@ func (a *app) playScenarios(ctx context.Context, target slo.PPM) ([]scenarioScor
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	for i := range out {
-		out[i].All = scenario.Sum(out[i].Scores)
-		out[i].Recall, out[i].Precision = out[i].All.Recall(), out[i].All.Precision()
+	out := make([]scenario.Result, len(sets))
+	for i, rules := range sets {
+		out[i] = scenario.NewResult(rules.Name, scores[i])
 	}
 	return out, nil
 }
 
-// ruleSets writes the rule sets that are compared into a folder.
-func ruleSets(dir string, target slo.PPM) ([]scenario.Rules, error) {
-	rules, err := slo.Build(scenario.Set(target))
+// writeRuleSets writes the compared rule sets into a folder, and returns them.
+func writeRuleSets(dir string, target slo.PPM) ([]scenario.Rules, error) {
+	sets, err := scenario.BuildRules(target)
 	if err != nil {
-		return nil, sloError(err)
+		return nil, addHint(err)
 	}
-	text, err := slo.File(rules.All())
-	if err != nil {
-		return nil, err
-	}
-	sets := []scenario.Rules{
-		{Name: "Bellwether", File: "bellwether.yaml", Order: rules.Order(), Page: pageMatcher},
-		{Name: "sloth " + scenario.SlothVersion, File: "sloth.yaml", Order: scenario.SlothOrder(),
-			Page: pageMatcher, Apart: true},
-	}
-	for name, text := range map[string][]byte{sets[0].File: text, sets[1].File: scenario.SlothRules(target)} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+	for _, rules := range sets {
+		if err := os.WriteFile(filepath.Join(dir, rules.File), rules.Text, 0o600); err != nil {
 			return nil, fmt.Errorf("write rules: %w", err)
 		}
 	}
 	return sets, nil
 }
 
-// pageMatcher selects alerts that page.
-var pageMatcher = fmt.Sprintf("%s=%q", series.Severity, series.Page)
-
-// pagesOf plays one scenario with one rule set.
-func pagesOf(ctx context.Context, promtool, dir string, s scenario.Scenario, rules scenario.Rules) ([]scenario.Page,
-	error,
-) {
+// playScenario evaluates one scenario with one rule set, and returns the pages.
+func playScenario(ctx context.Context, promtool, dir string, s scenario.Scenario, rules scenario.Rules) (
+	[]scenario.Page, error) {
 	text, err := s.Test(rules)
 	if err != nil {
 		return nil, err
@@ -119,40 +94,41 @@ func pagesOf(ctx context.Context, promtool, dir string, s scenario.Scenario, rul
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("write test: %w", err)
 	}
-	//nolint:gosec // the program just found, and a file of our own
+	//nolint:gosec // the path from LookPath, and a file of this function
 	run := exec.CommandContext(ctx, promtool, "test", "rules", file.Name())
 	run.Dir = dir
 	var output bytes.Buffer
 	run.Stdout, run.Stderr = &output, &output
 	err = run.Run()
 	var failed *exec.ExitError
-	// It fails wherever something pages.
+	// promtool exits with an error status whenever an alert pages, so this status is not an error here.
 	if err != nil && !errors.As(err, &failed) {
 		return nil, fmt.Errorf("promtool: %w", err)
 	}
 	pages, readErr := s.Pages(output.Bytes())
+	// An error status without pages has another cause.
 	if readErr == nil && err != nil && len(pages) == 0 {
 		return nil, fmt.Errorf("promtool: %w: %.500s", err, output.Bytes())
 	}
 	return pages, readErr
 }
 
-// scenariosText is the scores as columns, or as a Markdown table.
-func scenariosText(all []scenarioScores, markdown bool) string {
+// formatScenarios returns the scores as aligned columns, or as a Markdown table.
+func formatScenarios(all []scenario.Result, markdown bool) string {
 	rows := [][]string{{"SCENARIO", "RULES", "FAILURES", "FOUND", "PAGES", "LOST", "DETECTED", "RESET"}}
-	row := func(rules string, s scenario.Score) []string {
+	newRow := func(rules string, s scenario.Score) []string {
 		return []string{s.Scenario, rules, strconv.Itoa(s.Failures), strconv.Itoa(s.Found), strconv.Itoa(s.Pages),
-			strconv.Itoa(s.Lost), median(s.Detection), median(s.Reset)}
+			strconv.Itoa(s.Lost), formatMedian(s.Detection), formatMedian(s.Reset)}
 	}
 	for i := range all[0].Scores {
 		for _, set := range all {
-			rows = append(rows, row(set.Rules, set.Scores[i]))
+			rows = append(rows, newRow(set.Rules, set.Scores[i]))
 		}
 	}
 	for _, set := range all {
-		rows = append(rows, row(set.Rules, set.All))
+		rows = append(rows, newRow(set.Rules, set.All))
 	}
-	text := grid(rows, markdown) + "\n"
+	text := formatGrid(rows, markdown) + "\n"
 	for _, set := range all {
 		text += fmt.Sprintf("%s: recall %.3f, precision %.3f.\n", set.Rules, set.Recall, set.Precision)
 	}
@@ -160,10 +136,11 @@ func scenariosText(all []scenarioScores, markdown bool) string {
 		"that resolved\nbefore their failure ended. DETECTED and RESET are medians.\n"
 }
 
-func median(of []int) string {
-	m, ok := scenario.Median(of)
+// formatMedian returns the median of durations in minutes; "-" if there are none.
+func formatMedian(values []int) string {
+	m, ok := scenario.Median(values)
 	if !ok {
 		return "-"
 	}
-	return minutes(m)
+	return formatMinutes(m)
 }

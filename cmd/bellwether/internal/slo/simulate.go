@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/alerts/slo/scenario"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
@@ -30,7 +31,7 @@ often a person is paged in each of them, and the same for the rules that sloth
 generates from the same objectives. This takes a few minutes and needs promtool of
 Prometheus 3 on the PATH.`
 
-func (a *app) sloSimulateCommand() *cobra.Command {
+func (a *app) newSimulateCommand() *cobra.Command {
 	var out command.Output
 	var o simulateOptions
 	c := &cobra.Command{
@@ -42,13 +43,13 @@ func (a *app) sloSimulateCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			report, err := a.simulate(c.Context(), &o)
+			report, err := a.runSimulation(c.Context(), &o)
 			if err != nil {
 				return err
 			}
 			switch out.Format {
 			case command.OutputTable, command.OutputMarkdown:
-				a.Say("%s", report.text(out.Format == command.OutputMarkdown))
+				a.Say("%s", report.format(out.Format == command.OutputMarkdown))
 				return nil
 			default:
 				return out.Value(a.Streams.Out, report)
@@ -70,20 +71,21 @@ type simulateOptions struct {
 	scenarios      bool
 }
 
-func (a *app) simulate(ctx context.Context, o *simulateOptions) (simulation, error) {
+// runSimulation checks the options and runs the simulation and, if selected, the scenarios.
+func (a *app) runSimulation(ctx context.Context, o *simulateOptions) (simulation, error) {
 	var out simulation
 	if o.Runs < 0 {
 		return out, exit.Hintf("use a whole number from 1", "invalid value %d of --runs", o.Runs)
 	}
 	var err error
 	if o.Objective.Target, err = slo.ParseTarget(o.target); err != nil {
-		return out, sloError(err)
+		return out, addHint(err)
 	}
 	if o.Objective.Period, err = slo.ParsePeriod(o.period); err != nil {
-		return out, sloError(err)
+		return out, addHint(err)
 	}
 	if out.Result, err = slo.Simulate(o.Simulation); err != nil {
-		return out, sloError(err)
+		return out, addHint(err)
 	}
 	if o.scenarios {
 		out.Scenarios, err = a.playScenarios(ctx, o.Objective.Target)
@@ -91,47 +93,49 @@ func (a *app) simulate(ctx context.Context, o *simulateOptions) (simulation, err
 	return out, err
 }
 
-// simulation is what the command shows.
+// simulation is the report of the command.
 type simulation struct {
 	slo.Result `json:",inline"`
-	Scenarios  []scenarioScores `json:"scenarios,omitempty"`
+	Scenarios  []scenario.Result `json:"scenarios,omitempty"`
 }
 
-func (s simulation) text(markdown bool) string {
-	text := simulationText(s.Result, markdown)
+func (s simulation) format(markdown bool) string {
+	text := formatSimulation(s.Result, markdown)
 	if len(s.Scenarios) > 0 {
-		text += "\n" + scenariosText(s.Scenarios, markdown)
+		text += "\n" + formatScenarios(s.Scenarios, markdown)
 	}
 	return text
 }
 
-// simulationText is the result as columns, or as a Markdown table.
-func simulationText(r slo.Result, markdown bool) string {
+// formatSimulation returns the result as aligned columns, or as a Markdown table.
+func formatSimulation(r slo.Result, markdown bool) string {
 	rows := [][]string{{"TIER", "SEVERITY", "FACTOR", "BAD SLICES", "DETECTED", "FORMULA", "RESET", "FORMULA"}}
 	for _, t := range r.Timings {
 		rows = append(rows, []string{
 			t.Tier, t.Severity, fmt.Sprintf("%.4g", t.Factor), fmt.Sprintf("%.0f %%", 100*t.Ratio),
-			minutes(t.Detected), minutes(t.Formula), minutes(t.Reset), minutes(t.ResetFormula),
+			formatMinutes(t.Detected), formatMinutes(t.Formula), formatMinutes(t.Reset), formatMinutes(t.ResetFormula),
 		})
 	}
 	noise := fmt.Sprintf("False pages in %s of independent failures at half of the budget: %.2f, and %.2f without "+
 		"the guard.", r.Period, r.Noise.Guarded, r.Noise.Unguarded)
-	in := r.Incidents
-	found := fmt.Sprintf("Of %d incidents %d called for a page, and %d got one: recall %.3f. Of %d pages %d were "+
+	incidents := r.Incidents
+	detection := fmt.Sprintf("Of %d incidents %d called for a page, and %d got one: recall %.3f. Of %d pages %d were "+
 		"justified: precision %.3f.",
-		in.Total, in.Severe, in.Paged, in.Recall, in.Pages, in.Justified, in.Precision)
+		incidents.Total, incidents.Severe, incidents.Paged, incidents.Recall, incidents.Pages, incidents.Justified,
+		incidents.Precision)
 	head := fmt.Sprintf("%s %% over %s, %d runs, seed %d", r.Target, r.Period, r.Runs, r.Seed)
-	return head + "\n\n" + grid(rows, markdown) +
+	return head + "\n\n" + formatGrid(rows, markdown) +
 		"\nPrometheus reads the metrics every 30 s, which is a scrape, and judges each minute of them, which is\n" +
 		"a slice. The fastest tier alerts after one bad slice, if two scrapes in a row were bad. Otherwise each\n" +
 		"tier alerts only after 3 bad slices in its long window, with 5 bad scrapes if it pages. The formulas\n" +
 		"do not include that.\n" +
 		"The tier " + slo.CriticalTier().Name + " is for operators with criticality Critical only; what follows is " +
 		"without it.\n" + noise +
-		"\n" + found + "\n"
+		"\n" + detection + "\n"
 }
 
-func minutes(m float64) string {
+// formatMinutes returns a duration in minutes as text. A negative duration means never.
+func formatMinutes(m float64) string {
 	if m < 0 {
 		return "never"
 	}
@@ -141,8 +145,8 @@ func minutes(m float64) string {
 	return fmt.Sprintf("%.3g min", m)
 }
 
-// grid aligns columns; in Markdown, as a table.
-func grid(rows [][]string, markdown bool) string {
+// formatGrid returns rows as aligned columns, or as a Markdown table. The first row is the header.
+func formatGrid(rows [][]string, markdown bool) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {

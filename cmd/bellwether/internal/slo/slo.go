@@ -1,8 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slo holds the commands for objectives, their rules and their error
-// budgets.
+// Package slo has the commands for objectives, their rules and their error budgets.
 package slo
 
 import (
@@ -26,22 +25,22 @@ import (
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command slo with its subcommands.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("slo", "Show error budgets, and generate and test SLO rules", []string{"slos"},
-		a.sloListCommand(), a.sloGetCommand(), a.sloGenerateCommand(), a.sloEdgeConfigCommand(), a.sloSimulateCommand(),
-		a.sloTestCommand())
+	return command.NewParent("slo", "Show error budgets, and generate and test SLO rules", []string{"slos"},
+		a.newListCommand(), a.newGetCommand(), a.newGenerateCommand(), a.newEdgeConfigCommand(), a.newSimulateCommand(),
+		a.newTestCommand())
 }
 
-// setOptions say which objectives there are.
-type setOptions struct {
+// objectiveFlags are the flags that select the objectives.
+type objectiveFlags struct {
 	noDefault          bool
 	runbook, dashboard string
 	withoutAlerts      []string
 }
 
-func (o *setOptions) add(c *cobra.Command) {
+func (o *objectiveFlags) addFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.noDefault, "no-default", false,
 		"Do not use the default profile. Only the operators in the files have objectives.")
 	c.Flags().StringVar(&o.runbook, "runbook-url", slo.DefaultRunbooks,
@@ -57,15 +56,15 @@ func (o *setOptions) add(c *cobra.Command) {
 		})
 }
 
-// set reads the objectives of files. Operators are in the given namespace, unless
-// the file says otherwise. SLOs that are refused are not in the set. Notes say what else there is to
-// know about the files.
-func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused []error, notes []string, err error) {
+// readSet reads the objectives of files. namespace is the namespace of the operators for which a file names none.
+// SLOs that are invalid are returned in refused and are not in the set. The notes are other findings about the files.
+func (o *objectiveFlags) readSet(files []string, namespace string) (all slo.Set, refused []error, notes []string,
+	err error) {
 	all = slo.Set{RunbookURL: o.runbook, DashboardURL: o.dashboard, WithoutAlerts: o.withoutAlerts}
 	if !o.noDefault {
 		all.Default = slo.DefaultProfile()
 	}
-	var given read.Given
+	var references read.Given
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -73,7 +72,7 @@ func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused
 		}
 		report, err := read.File(&all, namespace, text)
 		if err != nil {
-			return all, nil, nil, sloError(fmt.Errorf("read %s: %w", file, err))
+			return all, nil, nil, addHint(fmt.Errorf("read %s: %w", file, err))
 		}
 		for _, err := range report.Refused {
 			refused = append(refused, fmt.Errorf("read %s: %w", file, err))
@@ -81,9 +80,9 @@ func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused
 		for _, note := range report.Notes {
 			notes = append(notes, file+": "+note)
 		}
-		given.Add(report.Given)
+		references.Add(report.Given)
 	}
-	notes = append(notes, given.Unknown(all)...)
+	notes = append(notes, references.Unknown(all)...)
 	if o.noDefault && len(files) == 0 {
 		return all, nil, nil, exit.Hintf("set a file, or remove --no-default", "no objectives")
 	}
@@ -93,28 +92,27 @@ func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused
 	return all, refused, notes, nil
 }
 
-// objectives reads the objectives of files, in the namespace of -n, and says what else there is to know
-// about them.
-func (a *app) objectives(o *setOptions, files []string) (all slo.Set, refused []error, err error) {
+// readObjectives reads the objectives of files, in the namespace of -n, and prints the notes about the files.
+func (a *app) readObjectives(o *objectiveFlags, files []string) (all slo.Set, refused []error, err error) {
 	namespace, err := a.Namespace()
 	if err != nil {
 		return all, nil, err
 	}
-	all, refused, notes, err := o.set(files, namespace)
+	all, refused, notes, err := o.readSet(files, namespace)
 	for _, note := range notes {
 		a.Warn("%s\n", note)
 	}
 	return all, refused, err
 }
 
-// leftOut reports the SLOs that a command did not take. It returns an error if
-// there are any.
-func (a *app) leftOut(refused []error) error {
+// reportRefused returns an error if there are invalid SLOs. A single one is this error; several are printed, and the
+// error has their number.
+func (a *app) reportRefused(refused []error) error {
 	switch len(refused) {
 	case 0:
 		return nil
 	case 1:
-		return sloError(refused[0])
+		return addHint(refused[0])
 	}
 	for _, err := range refused {
 		a.Warn("%v\n", err)
@@ -122,8 +120,8 @@ func (a *app) leftOut(refused []error) error {
 	return exit.Hintf("correct or remove them; the others are not affected", "%d SLOs are left out", len(refused))
 }
 
-// sloError adds what to do about objectives that cannot be.
-func sloError(err error) error {
+// addHint adds to an error about invalid objectives what the user can do.
+func addHint(err error) error {
 	switch {
 	case errors.Is(err, slo.ErrTarget):
 		return exit.Hint(err, "use a percentage above 0 and below 100, for example \"99.9\"")
@@ -168,8 +166,8 @@ an operator or a probe that is not among them are reported.`
 
 const outputObjects = "objects"
 
-func (a *app) sloGenerateCommand() *cobra.Command {
-	var set setOptions
+func (a *app) newGenerateCommand() *cobra.Command {
+	var set objectiveFlags
 	var out command.Output
 	var file, namespace, part string
 	c := &cobra.Command{
@@ -182,30 +180,30 @@ func (a *app) sloGenerateCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			s, refused, err := a.objectives(&set, args)
+			s, refused, err := a.readObjectives(&set, args)
 			if err != nil {
 				return err
 			}
 			p, err := slo.ParsePart(part)
 			if err != nil {
-				return sloError(err)
+				return addHint(err)
 			}
 			rules, err := slo.BuildPart(s, p)
 			if err != nil {
-				return sloError(err)
+				return addHint(err)
 			}
 			a.warnInfeasible(s)
-			text, err := rulesText(rules, p, out.Format, namespace)
+			text, err := encodeRules(rules, p, out.Format, namespace)
 			if err != nil {
 				return err
 			}
-			if err := a.Deliver(string(text), file); err != nil {
+			if err := a.WriteOutput(string(text), file); err != nil {
 				return err
 			}
-			return a.leftOut(refused)
+			return a.reportRefused(refused) // after the rules of the valid SLOs are written
 		},
 	}
-	set.add(c)
+	set.addFlags(c)
 	out.Add(c, command.OutputYAML, outputObjects)
 	c.Flags().StringVar(&file, "file", "", "Write to this `FILE`.")
 	c.Flags().StringVar(&namespace, "rules-namespace", "monitoring", "The namespace of PrometheusRule objects.")
@@ -217,15 +215,16 @@ func (a *app) sloGenerateCommand() *cobra.Command {
 	return c
 }
 
-// completeYAML completes files.
+// completeYAML completes arguments with the names of YAML files.
 func completeYAML(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-func rulesText(rules *slo.Rules, part slo.Part, format, namespace string) ([]byte, error) {
+// encodeRules returns the rules as a rule file or, in the format objects, as PrometheusRule objects in a namespace.
+func encodeRules(rules *slo.Rules, part slo.Part, format, namespace string) ([]byte, error) {
 	out := []byte(part.Comment())
 	if format != outputObjects {
-		text, err := slo.File(rules.All())
+		text, err := slo.RuleFile(rules.All())
 		return append(out, text...), err
 	}
 	name := "bellwether-slo"
@@ -234,7 +233,7 @@ func rulesText(rules *slo.Rules, part slo.Part, format, namespace string) ([]byt
 	}
 	for _, o := range rules.PrometheusRules(namespace, name,
 		map[string]string{"app.kubernetes.io/managed-by": "bellwether"}) {
-		text, err := objectText(o)
+		text, err := encodeRule(o)
 		if err != nil {
 			return nil, err
 		}
@@ -243,8 +242,9 @@ func rulesText(rules *slo.Rules, part slo.Part, format, namespace string) ([]byt
 	return out, nil
 }
 
-func objectText(o *monitoringv1.PrometheusRule) ([]byte, error) {
-	// The type's status is written even when empty, and a client must not send it.
+// encodeRule returns a PrometheusRule as YAML, without its status.
+func encodeRule(o *monitoringv1.PrometheusRule) ([]byte, error) {
+	// The type would encode an empty status, and a client must not send a status.
 	text, err := yaml.Marshal(struct {
 		APIVersion string                          `json:"apiVersion"`
 		Kind       string                          `json:"kind"`
@@ -257,8 +257,8 @@ func objectText(o *monitoringv1.PrometheusRule) ([]byte, error) {
 	return text, nil
 }
 
-// warnInfeasible says what of the files' objectives will not work as one may
-// think. The default profile is known to.
+// warnInfeasible prints the objectives of the files whose alerts cannot work as expected. The default
+// profile has no such objectives.
 func (a *app) warnInfeasible(s slo.Set) {
 	for _, op := range s.Operators {
 		for _, o := range op.Objectives {
@@ -278,19 +278,19 @@ an outage, bad releases, and edited objectives.
 The rules are written to rules.yaml and the tests to tests.yaml. promtool evaluates
 more than three days minute by minute, which takes one or two minutes.`
 
-func (a *app) sloTestCommand() *cobra.Command {
-	var set setOptions
+func (a *app) newTestCommand() *cobra.Command {
+	var set objectiveFlags
 	var dir string
 	c := &cobra.Command{
 		Use: "test [FILE...]", Short: "Test the rules with promtool", Long: sloTestLong,
 		Example:           "  bellwether slo test --dir ./out\n  bellwether slo test objectives.yaml --dir ./out",
 		ValidArgsFunction: completeYAML,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, refused, err := a.objectives(&set, args)
+			s, refused, err := a.readObjectives(&set, args)
 			if err != nil {
 				return err
 			}
-			if err := a.leftOut(refused); err != nil {
+			if err := a.reportRefused(refused); err != nil {
 				return err
 			}
 			if err := writeRuleTests(s, dir); err != nil {
@@ -300,30 +300,31 @@ func (a *app) sloTestCommand() *cobra.Command {
 			return a.runPromtool(c.Context(), dir)
 		},
 	}
-	set.add(c)
+	set.addFlags(c)
 	c.Flags().StringVar(&dir, "dir", ".", "The `FOLDER` to write to.")
 	_ = c.MarkFlagDirname("dir")
 	return c
 }
 
+// writeRuleTests writes the rules and their unit tests for promtool to a folder.
 func writeRuleTests(s slo.Set, dir string) error {
 	rules, err := slo.Build(s)
 	if err != nil {
-		return sloError(err)
+		return addHint(err)
 	}
 	tests, err := slo.Tests(s, "rules.yaml")
 	if err != nil {
-		return sloError(err)
+		return addHint(err)
 	}
-	text, err := slo.File(rules.All())
+	text, err := slo.RuleFile(rules.All())
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // rules are for everybody
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // all users may read rules
 		return fmt.Errorf("make folder: %w", err)
 	}
 	for name, content := range map[string][]byte{"rules.yaml": text, "tests.yaml": tests} {
-		//nolint:gosec // rules are for everybody
+		//nolint:gosec // all users may read rules
 		if err := os.WriteFile(filepath.Join(dir, name), content,
 			0o644); err != nil {
 			return fmt.Errorf("write rules: %w", err)
@@ -332,7 +333,7 @@ func writeRuleTests(s slo.Set, dir string) error {
 	return nil
 }
 
-// runPromtool checks and tests the rules in a folder. Without promtool it says how to.
+// runPromtool checks and tests the rules in a folder. If promtool is not installed, it prints how to run the tests.
 func (a *app) runPromtool(ctx context.Context, dir string) error {
 	path, _ := exec.LookPath("promtool")
 	if path == "" {
@@ -340,7 +341,7 @@ func (a *app) runPromtool(ctx context.Context, dir string) error {
 		return nil
 	}
 	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "tests.yaml"}} {
-		promtool := exec.CommandContext(ctx, path, args...) //nolint:gosec // the program just found, and constants
+		promtool := exec.CommandContext(ctx, path, args...) //nolint:gosec // the path from LookPath, and constants
 		promtool.Dir, promtool.Stdout, promtool.Stderr = dir, a.Streams.Out, a.Streams.ErrOut
 		if err := promtool.Run(); err != nil {
 			return exit.Hint(fmt.Errorf("promtool %s: %w", args[0], err),

@@ -51,7 +51,7 @@ func TestSLOGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := slo.File(rules.All())
+	want, err := slo.RuleFile(rules.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestSLOGenerateLinksRunbooks(t *testing.T) {
 	}
 }
 
-// TestSLOGenerateWithoutBadSLOs generates the rules of the SLOs that are right.
+// TestSLOGenerateWithoutBadSLOs generates the rules of the valid SLOs.
 func TestSLOGenerateWithoutBadSLOs(t *testing.T) {
 	const one = `
 - name: %s
@@ -116,7 +116,7 @@ func TestSLOGenerateWithoutBadSLOs(t *testing.T) {
 	}
 }
 
-// TestSLOGenerateParts wants the rules of the part that is asked for, and what goes with it.
+// TestSLOGenerateParts checks the rules and the comment of the selected part.
 func TestSLOGenerateParts(t *testing.T) {
 	h := clitest.NewHub()
 	for part, tc := range map[string]struct{ has, lacks string }{
@@ -185,7 +185,7 @@ func TestSLOSimulate(t *testing.T) {
 	}
 }
 
-// TestSLOSimulateScenarios has a program in the place of promtool that reports one page in each scenario.
+// TestSLOSimulateScenarios replaces promtool by a program that reports one page in each scenario.
 func TestSLOSimulateScenarios(t *testing.T) {
 	h := clitest.NewHub()
 	bin := t.TempDir()
@@ -243,7 +243,7 @@ func TestSLOTest(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes", name, err, len(text))
 		}
 	}
-	// What promtool says is the answer: here a program that likes nothing.
+	// The exit status of promtool is the result: here a program that always fails.
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "promtool"), []byte("#!/bin/sh\necho \"$@\"\nexit 3\n"),
 		0o700); err != nil {
@@ -272,7 +272,7 @@ func TestSLOEdgeConfig(t *testing.T) {
 	}
 	got := h.Run(t, append(args, "-o", "prometheus")...)
 	for _, part := range []string{"spec:\n", "externalLabels:\n    cluster: prod-eu\n", "name: sender", "name: hub-ca",
-		"sampleAgeLimit: 2h\n", "regex: prod-eu;(" + slo.KeepTravelling() + ")\n"} {
+		"sampleAgeLimit: 2h\n", "regex: prod-eu;(" + slo.TravellingRegex() + ")\n"} {
 		if got.Code != exit.OK || !strings.Contains(got.Out, part) {
 			t.Errorf("no %q in\n%s%s", part, got.Out, got.Err)
 		}

@@ -29,7 +29,7 @@ func TestBudgetsFitAScreen(t *testing.T) {
 	quiet := budget
 	quiet.Firing = nil
 	style, all := term.Style{Width: fixture.MaxWidth}, []budgets.Budget{budget, quiet}
-	fixture.AssertWidth(t, "slo list", slo.Budgets(all, 24*time.Hour, false).Render(style))
-	fixture.AssertWidth(t, "slo get", slo.OperatorBudgets(&budgets.Report{Objectives: all, Clusters: all}, 24*time.Hour,
-		0, style))
+	fixture.AssertWidth(t, "slo list", slo.BuildBudgetTable(all, 24*time.Hour, false).Render(style))
+	fixture.AssertWidth(t, "slo get",
+		slo.RenderOperatorBudgets(&budgets.Report{Objectives: all, Clusters: all}, 24*time.Hour, 0, style))
 }

@@ -15,19 +15,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/redact"
+	"github.com/bellwether-dev/bellwether/internal/redact"
 )
 
-// Index says what is in a bundle, and what is not.
+// Index lists the files of a bundle, and the data that is missing.
 type Index struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	Created    time.Time `json:"created"`
-	// Version of the program that made it.
+	// Version is the version of the program that made the bundle.
 	Version string `json:"version"`
-	// Files in the order in which they were written.
+	// Files are the files in the order in which they were written.
 	Files []File `json:"files"`
-	// Missing is what could not be read, and why.
+	// Missing is the data that could not be read.
 	Missing []Missing `json:"missing"`
 }
 
@@ -40,21 +40,21 @@ const (
 // File is one file of a bundle.
 type File struct {
 	Path string `json:"path"`
-	// What is in it, in a few words.
+	// What is the content of the file in a few words.
 	What  string `json:"what"`
 	Bytes int    `json:"bytes"`
-	// Note says in which way it is not complete; empty if it is.
+	// Note says which part of the data is missing; empty if the file is complete.
 	Note string `json:"note,omitempty"`
 }
 
-// Missing is something that could not be read.
+// Missing is data that could not be read, and the reason.
 type Missing struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
 }
 
-// bundle writes a tar.gz, and keeps its index. Whatever is written to it is redacted here, so that no caller can forget
-// it. The first error of writing is kept, and ends everything.
+// bundle writes a tar.gz and its index. It redacts all data, so that no caller can forget the redaction. After the
+// first write error it writes nothing more, and close returns the error.
 type bundle struct {
 	index  Index
 	folder string
@@ -63,25 +63,26 @@ type bundle struct {
 	err    error
 }
 
+// newBundle starts a bundle. created is part of the name of its folder.
 func newBundle(w io.Writer, created time.Time, version string) *bundle {
 	gz := gzip.NewWriter(w)
-	return &bundle{gz: gz, tar: tar.NewWriter(gz), folder: "bellwether-support-" + stamp(created),
+	return &bundle{gz: gz, tar: tar.NewWriter(gz), folder: "bellwether-support-" + formatStamp(created),
 		index: Index{APIVersion: APIVersion, Kind: Kind, Created: created.UTC(), Version: version,
 			Files: []File{}, Missing: []Missing{}}}
 }
 
-// stamp is a time for the name of a file.
-func stamp(t time.Time) string { return t.UTC().Format("20060102-150405") }
+// formatStamp returns a time in the form for file names.
+func formatStamp(t time.Time) string { return t.UTC().Format("20060102-150405") }
 
-// text adds a file of text.
-func (b *bundle) text(name, what, note, text string) {
+// addText adds a file with text.
+func (b *bundle) addText(name, description, note, text string) {
 	text = redact.Text(text)
 	b.write(name, []byte(text))
-	b.index.Files = append(b.index.Files, File{Path: name, What: what, Bytes: len(text), Note: note})
+	b.index.Files = append(b.index.Files, File{Path: name, What: description, Bytes: len(text), Note: note})
 }
 
-// object adds a file with what becomes an object as JSON.
-func (b *bundle) object(name, what, note string, v any) {
+// addObject adds a file with a value as JSON. It converts the value to maps and slices, which the redaction needs.
+func (b *bundle) addObject(name, description, note string, v any) {
 	data, err := json.Marshal(v)
 	var decoded any
 	if err == nil {
@@ -91,18 +92,20 @@ func (b *bundle) object(name, what, note string, v any) {
 		data, err = json.MarshalIndent(redact.Object(map[string]any{"": decoded})[""], "", "  ")
 	}
 	if err != nil {
-		b.missing(what, err)
+		b.addMissing(description, err)
 		return
 	}
 	b.write(name, append(data, '\n'))
-	b.index.Files = append(b.index.Files, File{Path: name, What: what, Bytes: len(data) + 1, Note: note})
+	b.index.Files = append(b.index.Files, File{Path: name, What: description, Bytes: len(data) + 1, Note: note})
 }
 
-// missing notes what could not be read. The error is redacted, too: it may name a URL.
-func (b *bundle) missing(what string, err error) {
-	b.index.Missing = append(b.index.Missing, Missing{What: what, Why: redact.Text(strings.TrimSpace(err.Error()))})
+// addMissing adds data that could not be read to the index. The error is redacted too, because it may contain a URL.
+func (b *bundle) addMissing(description string, err error) {
+	b.index.Missing = append(b.index.Missing, Missing{What: description,
+		Why: redact.Text(strings.TrimSpace(err.Error()))})
 }
 
+// write writes a file to the tar, and does not redact it.
 func (b *bundle) write(name string, data []byte) {
 	if b.err != nil {
 		return
@@ -118,12 +121,12 @@ func (b *bundle) write(name string, data []byte) {
 	}
 }
 
-// hasRead tells whether there is a file of any cluster: those have a folder.
-func (b *bundle) hasRead() bool {
+// hasClusterFile reports whether the bundle has a file from a cluster. Only these files are in subfolders.
+func (b *bundle) hasClusterFile() bool {
 	return slices.ContainsFunc(b.index.Files, func(f File) bool { return strings.Contains(f.Path, "/") })
 }
 
-// close writes the index, for programs and for people, and ends the bundle.
+// close writes the index as JSON and as Markdown, and ends the bundle.
 func (b *bundle) close() error {
 	data, err := json.MarshalIndent(b.index, "", "  ")
 	if err != nil {
@@ -134,7 +137,7 @@ func (b *bundle) close() error {
 	return errors.Join(b.err, b.tar.Close(), b.gz.Close())
 }
 
-// Markdown is the index for people.
+// Markdown returns the index as Markdown for the user: first the missing data, and then the files.
 func (i Index) Markdown() string {
 	var out strings.Builder
 	fmt.Fprintf(&out,
@@ -151,11 +154,11 @@ func (i Index) Markdown() string {
 	}
 	out.WriteString("\n## What is here\n\n| file | what | bytes |\n|---|---|---|\n")
 	for _, f := range i.Files {
-		what := f.What
+		description := f.What
 		if f.Note != "" {
-			what += "; " + f.Note
+			description += "; " + f.Note
 		}
-		fmt.Fprintf(&out, "| %s | %s | %d |\n", f.Path, what, f.Bytes)
+		fmt.Fprintf(&out, "| %s | %s | %d |\n", f.Path, description, f.Bytes)
 	}
 	return out.String()
 }

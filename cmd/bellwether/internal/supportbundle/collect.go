@@ -22,11 +22,11 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/redact"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
+	"github.com/bellwether-dev/bellwether/internal/redact"
 )
 
-// Bounds of what one bundle takes, of memory here and of time from an API server that is in trouble already.
+// Limits for the memory of this program, and for the requests to an API server that may be overloaded.
 const (
 	readTimeout = 30 * time.Second
 	pageSize    = 500
@@ -35,34 +35,34 @@ const (
 	maxMetrics  = 16 << 20
 )
 
-// site is one API server that is read.
-type site struct {
-	// folder of the bundle that its files are in, and name for people.
+// apiServer is an API server whose data is collected.
+type apiServer struct {
+	// folder is the folder of its files in the bundle. name is its name in texts.
 	folder, name string
 	objects      client.Reader
-	// kube reads logs, metrics and versions; nil where kubeErr says why there is none.
+	// kube reads logs, metrics and versions. If it is nil, kubeErr is the reason.
 	kube    kubernetes.Interface
 	kubeErr error
-	// namespaces whose pods, with logs, and other objects are read: those of Bellwether and of OLM.
+	// namespaces are the namespaces of Bellwether and OLM. Their pods, logs and other objects are read.
 	namespaces []string
-	// since is how old log lines may be.
+	// since is the maximum age of log lines.
 	since time.Duration
 }
 
-// list is a kind of objects to be read.
-type list struct {
+// objectList is a kind of objects to read.
+type objectList struct {
 	kind schema.GroupVersionKind
-	// file that they are written to, below objects; the kind in small letters where empty.
+	// file is the name of the file below the folder objects. If it is empty, the name is the kind in lower case.
 	file string
-	// namespaced lists are read in each namespace of the site, others once.
+	// namespaced lists are read in each namespace of the API server. Other lists are read once.
 	namespaced bool
 	opts       []client.ListOption
-	// skip leaves an object out.
+	// skip reports whether an object is omitted.
 	skip func(*unstructured.Unstructured) bool
 }
 
-// kind is one of Kubernetes' own, all of which have this version.
-func kind(group, kind string) schema.GroupVersionKind {
+// newKind returns a kind of Kubernetes with the version v1.
+func newKind(group, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
 
@@ -71,72 +71,76 @@ const (
 	admission = "admissionregistration.k8s.io"
 )
 
-var partOfBellwether = []client.ListOption{client.MatchingLabels{"app.kubernetes.io/part-of": "bellwether"}}
+var bellwetherSelector = []client.ListOption{client.MatchingLabels{"app.kubernetes.io/part-of": "bellwether"}}
 
-// ofHub are the kinds that are read on the hub, and ofFleet those on a cluster of the fleet. Secrets and ConfigMaps are
-// not among them.
-func ofHub() []list {
-	out := ofBoth()
+// listHubKinds returns the kinds that are read on the hub. They do not include Secrets and ConfigMaps.
+func listHubKinds() []objectList {
+	out := listCommonKinds()
 	for name := range hub.Scheme.KnownTypes(v1alpha1.SchemeGroupVersion) {
-		if own, isList := strings.CutSuffix(name, "List"); isList && own != "" {
-			out = append(out, list{kind: v1alpha1.SchemeGroupVersion.WithKind(own)})
+		if kindName, isList := strings.CutSuffix(name, "List"); isList && kindName != "" {
+			out = append(out, objectList{kind: v1alpha1.SchemeGroupVersion.WithKind(kindName)})
 		}
 	}
-	out = append(out, list{kind: kind("coordination.k8s.io", "Lease"), file: "leases-of-agents",
+	out = append(out, objectList{kind: newKind("coordination.k8s.io", "Lease"), file: "leases-of-agents",
 		opts: []client.ListOption{client.MatchingFields{"metadata.name": v1alpha1.LeaseName}}},
-		eventsAbout(v1alpha1.SchemeGroupVersion))
-	slices.SortFunc(out, func(a, b list) int { return strings.Compare(a.name(), b.name()) })
+		newEventList(v1alpha1.SchemeGroupVersion))
+	slices.SortFunc(out, func(a, b objectList) int { return strings.Compare(a.fileName(), b.fileName()) })
 	return out
 }
 
-func ofFleet() []list {
-	copied := func(o *unstructured.Unstructured) bool { return o.GetLabels()["olm.copiedFrom"] != "" }
+// listFleetKinds returns the kinds that are read on a cluster of the fleet. They do not
+// include Secrets and ConfigMaps.
+func listFleetKinds() []objectList {
+	isCopied := func(o *unstructured.Unstructured) bool { return o.GetLabels()["olm.copiedFrom"] != "" }
 	v1, v1alpha := operatorsv1.GroupVersion, operatorsv1alpha1.SchemeGroupVersion
-	return append(ofBoth(),
-		list{kind: v1alpha1.SchemeGroupVersion.WithKind("EndpointProbe")},
-		list{kind: v1alpha.WithKind("CatalogSource")},
-		list{kind: v1alpha.WithKind("ClusterServiceVersion"), skip: copied},
-		list{kind: v1alpha.WithKind("InstallPlan")},
-		list{kind: v1alpha.WithKind("Subscription")},
-		list{kind: v1.WithKind("OperatorGroup")},
-		list{kind: v1.WithKind("Operator")},
-		eventsAbout(v1alpha))
+	return append(listCommonKinds(),
+		objectList{kind: v1alpha1.SchemeGroupVersion.WithKind("EndpointProbe")},
+		objectList{kind: v1alpha.WithKind("CatalogSource")},
+		objectList{kind: v1alpha.WithKind("ClusterServiceVersion"), skip: isCopied},
+		objectList{kind: v1alpha.WithKind("InstallPlan")},
+		objectList{kind: v1alpha.WithKind("Subscription")},
+		objectList{kind: v1.WithKind("OperatorGroup")},
+		objectList{kind: v1.WithKind("Operator")},
+		newEventList(v1alpha))
 }
 
-// eventsAbout are the Events about the objects of one version of an API, in all namespaces.
-func eventsAbout(version schema.GroupVersion) list {
-	return list{kind: kind("", "Event"), file: "events-of-" + version.Group,
+// newEventList returns the list of the Events about objects of one API version, in all namespaces.
+func newEventList(version schema.GroupVersion) objectList {
+	return objectList{kind: newKind("", "Event"), file: "events-of-" + version.Group,
 		opts: []client.ListOption{client.MatchingFields{"involvedObject.apiVersion": version.String()}}}
 }
 
-func ofBoth() []list {
-	var out []list
-	for _, k := range []schema.GroupVersionKind{kind("", "Pod"), kind("", "Service"),
-		kind("", "ServiceAccount"), kind("", "ResourceQuota"), kind("apps", "Deployment"),
-		kind("apps", "ReplicaSet"), kind("discovery.k8s.io", "EndpointSlice"),
-		kind("coordination.k8s.io", "Lease"), kind("networking.k8s.io", "NetworkPolicy"),
-		kind("policy", "PodDisruptionBudget"), kind(rbac, "Role"), kind(rbac, "RoleBinding")} {
-		out = append(out, list{kind: k, namespaced: true})
+// listCommonKinds returns the kinds that are read on the hub and on clusters of the fleet.
+func listCommonKinds() []objectList {
+	var out []objectList
+	for _, k := range []schema.GroupVersionKind{newKind("", "Pod"), newKind("", "Service"),
+		newKind("", "ServiceAccount"), newKind("", "ResourceQuota"), newKind("apps", "Deployment"),
+		newKind("apps", "ReplicaSet"), newKind("discovery.k8s.io", "EndpointSlice"),
+		newKind("coordination.k8s.io", "Lease"), newKind("networking.k8s.io", "NetworkPolicy"),
+		newKind("policy", "PodDisruptionBudget"), newKind(rbac, "Role"), newKind(rbac, "RoleBinding")} {
+		out = append(out, objectList{kind: k, namespaced: true})
 	}
-	for _, k := range []schema.GroupVersionKind{kind(rbac, "ClusterRole"), kind(rbac, "ClusterRoleBinding"),
-		kind(admission, "ValidatingAdmissionPolicy"), kind(admission, "ValidatingAdmissionPolicyBinding")} {
-		out = append(out, list{kind: k, opts: partOfBellwether})
+	for _, k := range []schema.GroupVersionKind{newKind(rbac, "ClusterRole"), newKind(rbac, "ClusterRoleBinding"),
+		newKind(admission, "ValidatingAdmissionPolicy"), newKind(admission, "ValidatingAdmissionPolicyBinding")} {
+		out = append(out, objectList{kind: k, opts: bellwetherSelector})
 	}
-	for _, k := range []schema.GroupVersionKind{kind(admission, "ValidatingWebhookConfiguration"),
-		kind(admission, "MutatingWebhookConfiguration"), kind("", "Node")} {
-		out = append(out, list{kind: k})
+	for _, k := range []schema.GroupVersionKind{newKind(admission, "ValidatingWebhookConfiguration"),
+		newKind(admission, "MutatingWebhookConfiguration"), newKind("", "Node")} {
+		out = append(out, objectList{kind: k})
 	}
-	return append(out, list{kind: kind("", "Event"), namespaced: true})
+	return append(out, objectList{kind: newKind("", "Event"), namespaced: true})
 }
 
-func (l list) name() string {
+func (l objectList) fileName() string {
 	if l.file != "" {
 		return l.file
 	}
 	return strings.ToLower(l.kind.Kind) + "s"
 }
 
-func (s *site) collect(ctx context.Context, b *bundle, lists []list) {
+// collect adds the version, the objects of the lists, the logs and the metrics of an API server to the bundle. Data
+// that cannot be read is added as missing.
+func (s *apiServer) collect(ctx context.Context, b *bundle, lists []objectList) {
 	s.collectVersion(ctx, b)
 	for _, l := range lists {
 		if !l.namespaced {
@@ -152,54 +156,57 @@ func (s *site) collect(ctx context.Context, b *bundle, lists []list) {
 	}
 }
 
-func (s *site) collectVersion(ctx context.Context, b *bundle) {
-	what := "the version of Kubernetes of " + s.name
+// collectVersion adds the version of Kubernetes, as the API server reports it in JSON.
+func (s *apiServer) collectVersion(ctx context.Context, b *bundle) {
+	description := "the version of Kubernetes of " + s.name
 	if s.kubeErr != nil {
-		b.missing(what, s.kubeErr)
+		b.addMissing(description, s.kubeErr)
 		return
 	}
-	bounded, cancel := context.WithTimeout(ctx, readTimeout)
+	limitedCtx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	data, err := s.kube.Discovery().RESTClient().Get().AbsPath("/version").Do(bounded).Raw()
+	data, err := s.kube.Discovery().RESTClient().Get().AbsPath("/version").Do(limitedCtx).Raw()
 	if err != nil {
-		b.missing(what, err)
+		b.addMissing(description, err)
 		return
 	}
-	b.text(s.folder+"/version.json", what, "", string(data))
+	b.addText(s.folder+"/version.json", description, "", string(data))
 }
 
-// collectList reads the objects of one kind.
-func (s *site) collectList(ctx context.Context, b *bundle, l list, namespace string) {
-	what, file := fmt.Sprintf("%s of %s", l.kind.Kind, s.name), s.folder+"/objects/"+l.name()+".json"
+// collectList adds the objects of one kind to the bundle. An empty namespace means all namespaces.
+func (s *apiServer) collectList(ctx context.Context, b *bundle, l objectList, namespace string) {
+	description, file := fmt.Sprintf("%s of %s", l.kind.Kind, s.name), s.folder+"/objects/"+l.fileName()+".json"
 	if namespace != "" {
-		what = fmt.Sprintf("%s in namespace %s of %s", l.kind.Kind, namespace, s.name)
-		file = s.folder + "/objects/" + namespace + "/" + l.name() + ".json"
+		description = fmt.Sprintf("%s in namespace %s of %s", l.kind.Kind, namespace, s.name)
+		file = s.folder + "/objects/" + namespace + "/" + l.fileName() + ".json"
 	}
 	if l.file != "" {
-		what = l.file + ": " + what
+		description = l.file + ": " + description
 	}
-	items, note, err := s.pages(ctx, l, namespace)
+	items, note, err := s.readPages(ctx, l, namespace)
 	if err != nil && len(items) == 0 {
-		b.missing(what, err)
+		b.addMissing(description, err)
 		return
 	}
 	if err != nil {
 		note = "not complete: " + err.Error()
-		b.missing("a part of "+what, err)
+		b.addMissing("a part of "+description, err)
 	}
 	if len(items) > 0 {
-		b.object(file, phrase.Count(len(items), "object")+": "+what, redact.Text(note), map[string]any{"items": items})
+		b.addObject(file, phrase.Count(len(items), "object")+": "+description, redact.Text(note),
+			map[string]any{"items": items})
 	}
 }
 
-// pages reads the objects of one kind, page by page. Those before an error are returned with it. The note says whether
-// there are more.
-func (s *site) pages(ctx context.Context, l list, namespace string) (items []map[string]any, note string, err error) {
+// readPages reads the objects of one kind page by page. An error is returned with the objects before the error. The
+// note is set if there are more objects than maxObjects.
+func (s *apiServer) readPages(ctx context.Context, l objectList, namespace string) (items []map[string]any,
+	note string, err error) {
 	for token := ""; ; {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(l.kind.GroupVersion().WithKind(l.kind.Kind + "List"))
-		if err := s.list(ctx, page, append(slices.Clone(l.opts), client.InNamespace(namespace), client.Limit(pageSize),
-			client.Continue(token))); err != nil {
+		if err := s.listPage(ctx, page, append(slices.Clone(l.opts), client.InNamespace(namespace),
+			client.Limit(pageSize), client.Continue(token))); err != nil {
 			return items, "", err
 		}
 		for i := range page.Items {
@@ -216,24 +223,25 @@ func (s *site) pages(ctx context.Context, l list, namespace string) (items []map
 	}
 }
 
-func (s *site) list(ctx context.Context, page *unstructured.UnstructuredList, opts []client.ListOption) error {
+// listPage reads one page of objects, within the timeout.
+func (s *apiServer) listPage(ctx context.Context, page *unstructured.UnstructuredList, opts []client.ListOption) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return s.objects.List(ctx, page, opts...)
 }
 
-// collectPods reads logs and metrics of the pods in a namespace.
-func (s *site) collectPods(ctx context.Context, b *bundle, namespace string) {
+// collectPods adds the logs and metrics of the pods in a namespace to the bundle.
+func (s *apiServer) collectPods(ctx context.Context, b *bundle, namespace string) {
 	pods := &corev1.PodList{}
-	bounded, cancel := context.WithTimeout(ctx, readTimeout)
-	err := s.objects.List(bounded, pods, client.InNamespace(namespace))
+	limitedCtx, cancel := context.WithTimeout(ctx, readTimeout)
+	err := s.objects.List(limitedCtx, pods, client.InNamespace(namespace))
 	cancel()
-	what := fmt.Sprintf("logs and metrics in namespace %s of %s", namespace, s.name)
-	if err == nil && len(pods.Items) > 0 {
+	description := fmt.Sprintf("logs and metrics in namespace %s of %s", namespace, s.name)
+	if err == nil && len(pods.Items) > 0 { // without pods there are no logs to miss
 		err = s.kubeErr
 	}
 	if err != nil {
-		b.missing(what, err)
+		b.addMissing(description, err)
 		return
 	}
 	for i := range pods.Items {
@@ -241,10 +249,11 @@ func (s *site) collectPods(ctx context.Context, b *bundle, namespace string) {
 	}
 }
 
-func (s *site) collectPod(ctx context.Context, b *bundle, pod *corev1.Pod) {
+// collectPod adds the logs of all containers of a pod and, for pods of Bellwether, the metrics.
+func (s *apiServer) collectPod(ctx context.Context, b *bundle, pod *corev1.Pod) {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		s.collectLog(ctx, b, pod, c.Name, false)
-		if restarted(pod, c.Name) {
+		if hasRestarted(pod, c.Name) {
 			s.collectLog(ctx, b, pod, c.Name, true)
 		}
 		for _, p := range c.Ports {
@@ -255,18 +264,21 @@ func (s *site) collectPod(ctx context.Context, b *bundle, pod *corev1.Pod) {
 	}
 }
 
-func restarted(pod *corev1.Pod, container string) bool {
+// hasRestarted reports whether a container of a pod was restarted.
+func hasRestarted(pod *corev1.Pod, container string) bool {
 	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
 		func(c corev1.ContainerStatus) bool { return c.Name == container && c.RestartCount > 0 })
 }
 
-func (s *site) collectLog(ctx context.Context, b *bundle, pod *corev1.Pod, container string, previous bool) {
-	what := fmt.Sprintf("log of container %s of pod %s/%s of %s", container, pod.Namespace, pod.Name, s.name)
+// collectLog adds the log of a container. previous selects the log before the last restart,
+// which is not limited by since.
+func (s *apiServer) collectLog(ctx context.Context, b *bundle, pod *corev1.Pod, container string, previous bool) {
+	description := fmt.Sprintf("log of container %s of pod %s/%s of %s", container, pod.Namespace, pod.Name, s.name)
 	file := fmt.Sprintf("%s/logs/%s/%s/%s.log", s.folder, pod.Namespace, pod.Name, container)
 	options := &corev1.PodLogOptions{Container: container, Previous: previous, Timestamps: true,
 		SinceSeconds: ptr.To(int64(s.since / time.Second)), LimitBytes: ptr.To[int64](maxLog)}
 	if previous {
-		what = "previous " + what
+		description = "previous " + description
 		file = strings.TrimSuffix(file, ".log") + ".previous.log"
 		options.SinceSeconds = nil
 	}
@@ -274,40 +286,43 @@ func (s *site) collectLog(ctx context.Context, b *bundle, pod *corev1.Pod, conta
 	defer cancel()
 	stream, err := s.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
-		b.missing(what, err)
+		b.addMissing(description, err)
 		return
 	}
 	defer func() { _ = stream.Close() }()
-	s.copyText(b, file, what, stream, maxLog)
+	s.copyText(b, file, description, stream, maxLog)
 }
 
-func (s *site) collectMetrics(ctx context.Context, b *bundle, pod *corev1.Pod, port int32) {
-	what := fmt.Sprintf("metrics of pod %s/%s of %s", pod.Namespace, pod.Name, s.name)
+// collectMetrics adds the metrics of a pod, which it reads through the API server's proxy.
+func (s *apiServer) collectMetrics(ctx context.Context, b *bundle, pod *corev1.Pod, port int32) {
+	description := fmt.Sprintf("metrics of pod %s/%s of %s", pod.Namespace, pod.Name, s.name)
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	stream, err := s.kube.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, fmt.Sprint(port), "/metrics", nil).
 		Stream(ctx)
 	if err != nil {
-		b.missing(what, err)
+		b.addMissing(description, err)
 		return
 	}
 	defer func() { _ = stream.Close() }()
-	s.copyText(b, fmt.Sprintf("%s/metrics/%s/%s.txt", s.folder, pod.Namespace, pod.Name), what, stream, maxMetrics)
+	s.copyText(b, fmt.Sprintf("%s/metrics/%s/%s.txt", s.folder, pod.Namespace, pod.Name), description, stream,
+		maxMetrics)
 }
 
-// copyText adds what a stream says, within a bound. What was read before an error is kept.
-func (s *site) copyText(b *bundle, file, what string, from io.Reader, most int) {
-	data, err := io.ReadAll(io.LimitReader(from, int64(most)))
+// copyText adds the text of a stream to the bundle, up to maxBytes. If reading fails, the
+// text before the error is added.
+func (s *apiServer) copyText(b *bundle, file, description string, stream io.Reader, maxBytes int) {
+	data, err := io.ReadAll(io.LimitReader(stream, int64(maxBytes)))
 	note := ""
 	switch {
 	case err != nil && len(data) == 0:
-		b.missing(what, err)
+		b.addMissing(description, err)
 		return
 	case err != nil:
 		note = redact.Text("not complete: " + err.Error())
-		b.missing("a part of the "+what, err)
-	case len(data) == most:
-		note = fmt.Sprintf("cut after %d bytes: use a smaller --since", most)
+		b.addMissing("a part of the "+description, err)
+	case len(data) == maxBytes:
+		note = fmt.Sprintf("cut after %d bytes: use a smaller --since", maxBytes)
 	}
-	b.text(file, what, note, string(data))
+	b.addText(file, description, note, string(data))
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/supportbundle"
 )
 
-// TestSupportBundleCommand: a hub without a kubeconfig has objects, and neither logs nor metrics.
+// TestSupportBundleCommand: without a kubeconfig, the bundle of a hub has objects, but no logs and no metrics.
 func TestSupportBundleCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	h := clitest.NewHub(clitest.Cluster("prod-1", nil))
-	got := h.Must(t, "support-bundle", "--file", file)
+	got := h.MustRun(t, "support-bundle", "--file", file)
 	for _, want := range []string{"✓ Wrote " + file + " with ", "could not be read. README.md in the bundle says why:",
 		"  - the version of Kubernetes of the hub\n", "No Secret was read."} {
 		if !strings.Contains(got.Out, want) {

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supportbundle holds the command that collects what is needed to find out what is wrong with an installation:
-// objects, events, logs, metrics and versions. It reads no Secrets and no ConfigMaps.
+// Package supportbundle has the command that collects data to diagnose an installation: objects, events, logs, metrics
+// and versions. It must not read Secrets or ConfigMaps.
 package supportbundle
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain/doctor"
-	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/version"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
+	"github.com/bellwether-dev/bellwether/internal/version"
 )
 
 const long = `Collect what is needed to find out what is wrong into one file: the objects of Bellwether,
@@ -51,7 +51,7 @@ type options struct {
 	since  time.Duration
 }
 
-// Command returns the command.
+// Command returns the command support-bundle.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	var o options
@@ -61,7 +61,7 @@ func Command(env *command.Env) *cobra.Command {
 		Example: "  bellwether support-bundle\n" +
 			"  bellwether support-bundle --cluster-kubeconfig prod-2.kubeconfig --since 2h --file bundle.tar.gz",
 		Args: command.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.make(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.writeBundle(c.Context(), o) },
 	}
 	helm.AddSystemNamespace(c, &o.target.Namespace)
 	o.target.Cluster.Add(c)
@@ -71,8 +71,9 @@ func Command(env *command.Env) *cobra.Command {
 	return c
 }
 
-// make writes the bundle next to its final name first, so that a file of that name is complete.
-func (a *app) make(ctx context.Context, o options) error {
+// writeBundle collects the data and writes the bundle. It writes to a temporary file in the same folder and renames
+// this file at the end, so that a file with the final name is always complete.
+func (a *app) writeBundle(ctx context.Context, o options) error {
 	if o.since < time.Second {
 		return exit.Hintf("use a duration such as 2h", "invalid value %s of --since", o.since)
 	}
@@ -84,13 +85,13 @@ func (a *app) make(ctx context.Context, o options) error {
 		return err
 	}
 	if o.file == "" {
-		o.file = "bellwether-support-" + stamp(a.Now()) + ".tar.gz"
+		o.file = "bellwether-support-" + formatStamp(a.Now()) + ".tar.gz"
 	}
 	out, err := os.CreateTemp(filepath.Dir(o.file), ".bellwether-support-*")
 	if err != nil {
 		return fmt.Errorf("make file: %w", err)
 	}
-	defer func() { _ = os.Remove(out.Name()) }() // it is not there any more if all went well
+	defer func() { _ = os.Remove(out.Name()) }() // it does not exist if the rename succeeded
 	b := newBundle(out, a.Now(), version.Get().Version)
 	a.collect(ctx, b, c, o)
 	if err := errors.Join(b.close(), out.Close(), ctx.Err()); err != nil {
@@ -99,25 +100,25 @@ func (a *app) make(ctx context.Context, o options) error {
 	if err := os.Rename(out.Name(), o.file); err != nil {
 		return fmt.Errorf("name file: %w", err)
 	}
-	a.Say("%s", summary(b.index, o.file, a.Style()))
-	if !b.hasRead() {
+	a.Say("%s", formatSummary(b.index, o.file, a.Style()))
+	if !b.hasClusterFile() {
 		return exit.Hintf("check --kubeconfig and --context, and that the hub is running", "no cluster could be read")
 	}
 	return nil
 }
 
-// summary says where the bundle is, and what is missing in it.
-func summary(i Index, file string, s term.Style) string {
+// formatSummary returns the path of the bundle and the list of missing data.
+func formatSummary(i Index, file string, s term.Style) string {
 	text := s.Paint(term.Good, term.Mark(term.Good)) + fmt.Sprintf(" Wrote %s with %s.\n", file,
 		phrase.Count(len(i.Files), "file"))
 	if len(i.Missing) > 0 {
 		text += fmt.Sprintf("%s could not be read. README.md in the bundle says why:\n",
 			phrase.Count(len(i.Missing), "item"))
 	}
-	const shown = 10
+	const maxItems = 10
 	for n, m := range i.Missing {
-		if n == shown {
-			text += fmt.Sprintf("  - and %d more\n", len(i.Missing)-shown)
+		if n == maxItems {
+			text += fmt.Sprintf("  - and %d more\n", len(i.Missing)-maxItems)
 			break
 		}
 		text += "  - " + m.What + "\n"
@@ -125,32 +126,34 @@ func summary(i Index, file string, s term.Style) string {
 	return text + "No Secret was read. Look through the files before you pass them on.\n"
 }
 
+// collect adds the data of this program, of the hub and, if the user selected one, of a fleet cluster to the bundle.
 func (a *app) collect(ctx context.Context, b *bundle, c client.Reader, o options) {
 	a.collectVersions(b)
 	in, err := observe.Observe(ctx, a.Env, o.target)
 	if err != nil {
-		b.missing("what `bellwether doctor` finds", err)
+		b.addMissing("what `bellwether doctor` finds", err)
 	} else {
 		report := doctor.Examine(in)
-		b.object("doctor.json", "what `bellwether doctor` finds, as data", "", report)
-		b.text("doctor.txt", "what `bellwether doctor` finds", "", observe.Render(report, term.Style{}))
+		b.addObject("doctor.json", "what `bellwether doctor` finds, as data", "", report)
+		b.addText("doctor.txt", "what `bellwether doctor` finds", "", observe.Render(report, term.Style{}))
 	}
 	config, err := a.ClusterConfig()
-	s := site{folder: "hub", name: "the hub", objects: c, namespaces: []string{o.target.Namespace}, since: o.since}
-	s.kube, s.kubeErr = kube(config, err)
-	s.collect(ctx, b, ofHub())
-	if !o.target.Cluster.Given() {
+	s := apiServer{folder: "hub", name: "the hub", objects: c, namespaces: []string{o.target.Namespace}, since: o.since}
+	s.kube, s.kubeErr = newKubeClient(config, err)
+	s.collect(ctx, b, listHubKinds())
+	if !o.target.Cluster.IsSet() {
 		return
 	}
-	fleet, err := fleetSite(ctx, o)
+	fleet, err := newFleetServer(ctx, o)
 	if err != nil {
-		b.missing("everything of the fleet cluster", err)
+		b.addMissing("everything of the fleet cluster", err)
 		return
 	}
-	fleet.collect(ctx, b, ofFleet())
+	fleet.collect(ctx, b, listFleetKinds())
 }
 
-func fleetSite(ctx context.Context, o options) (*site, error) {
+// newFleetServer returns the API server of the fleet cluster that the user selected.
+func newFleetServer(ctx context.Context, o options) (*apiServer, error) {
 	config, err := o.target.Cluster.Flags("").ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's kubeconfig: %w", err)
@@ -159,13 +162,15 @@ func fleetSite(ctx context.Context, o options) (*site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	s := &site{folder: "cluster", name: "the fleet cluster", objects: c, since: o.since,
-		namespaces: append([]string{o.target.Namespace}, observe.NamespacesOfOLM(ctx, c)...)}
-	s.kube, s.kubeErr = kube(config, nil)
+	s := &apiServer{folder: "cluster", name: "the fleet cluster", objects: c, since: o.since,
+		namespaces: append([]string{o.target.Namespace}, observe.FindOLMNamespaces(ctx, c)...)}
+	s.kube, s.kubeErr = newKubeClient(config, nil)
 	return s, nil
 }
 
-func kube(config *rest.Config, err error) (kubernetes.Interface, error) {
+// newKubeClient returns a client for the configuration. err is the error of reading the configuration; if it is not
+// nil, newKubeClient returns it.
+func newKubeClient(config *rest.Config, err error) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -181,5 +186,5 @@ func (a *app) collectVersions(b *bundle) {
 	if chart, err := charts.Load(); err == nil {
 		versions["chart"] = chart.AppVersion()
 	}
-	b.object("versions.json", "versions of this program and of its built-in chart", "", versions)
+	b.addObject("versions.json", "versions of this program and of its built-in chart", "", versions)
 }

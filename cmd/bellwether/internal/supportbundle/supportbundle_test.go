@@ -33,7 +33,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/redact"
+	"github.com/bellwether-dev/bellwether/internal/redact"
 )
 
 // planted is the secret that nothing in a bundle may contain, encoded or not.
@@ -43,7 +43,7 @@ const token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJwbGFudGVkIn0.c2lnbmF0dXJlLXBsYW50
 
 func b64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// half is an API server of which only some parts answer, with secrets in what they say.
+// half is an API server that responds only to some requests, with secrets in the responses.
 func half(t *testing.T) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -74,7 +74,7 @@ func half(t *testing.T) *httptest.Server {
 	return server
 }
 
-// objects is a hub with secrets in its objects, of which some kinds cannot be listed.
+// objects returns the client of a hub with secrets in its objects. Some kinds cannot be listed.
 func objects(t *testing.T) client.Reader {
 	t.Helper()
 	pod := func(name string) *corev1.Pod {
@@ -151,15 +151,15 @@ func Unpack(t *testing.T, data []byte) map[string]string {
 	}
 }
 
-// TestSupportBundleOfAHalfBrokenCluster: what can be read is there, what cannot is listed with the reason, and what was
-// planted is nowhere.
+// TestSupportBundleOfAHalfBrokenCluster: the bundle has the readable data and lists the missing data with the
+// reasons. The planted secret is in no file.
 func TestSupportBundleOfAHalfBrokenCluster(t *testing.T) {
-	s := &site{folder: "hub", name: "the hub", objects: objects(t), namespaces: []string{"bellwether-system"},
+	s := &apiServer{folder: "hub", name: "the hub", objects: objects(t), namespaces: []string{"bellwether-system"},
 		since: time.Hour}
-	s.kube, s.kubeErr = kube(&rest.Config{Host: half(t).URL}, nil)
+	s.kube, s.kubeErr = newKubeClient(&rest.Config{Host: half(t).URL}, nil)
 	var out bytes.Buffer
 	b := newBundle(&out, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), "v0.4.0")
-	s.collect(t.Context(), b, ofHub())
+	s.collect(t.Context(), b, listHubKinds())
 	if err := b.close(); err != nil {
 		t.Fatal(err)
 	}
@@ -213,11 +213,11 @@ func TestEveryListIsRedacted(t *testing.T) {
 		Kind: "InstallPlan"})
 	plan.SetNamespace("echo")
 	plan.SetName("install-1")
-	s := &site{folder: "cluster", name: "the fleet cluster", kubeErr: errors.New("none"),
+	s := &apiServer{folder: "cluster", name: "the fleet cluster", kubeErr: errors.New("none"),
 		objects: fake.NewClientBuilder().WithScheme(hub.Scheme).WithObjects(plan).Build()}
 	var out bytes.Buffer
 	b := newBundle(&out, time.Now(), "v0.4.0")
-	s.collect(t.Context(), b, ofFleet())
+	s.collect(t.Context(), b, listFleetKinds())
 	if err := b.close(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// texts are what somebody may have written into a status, and how it is shown.
+// texts are texts that a status may contain, and their escaped forms.
 var texts = map[string]string{
 	"plain, with Größe and 漢字\n\tand tabs": "plain, with Größe and 漢字\n\tand tabs",
 	"\x1b]52;c;cm0gLXJm\a":                 `\u001b]52;c;cm0gLXJm\u0007`,
@@ -43,7 +43,7 @@ func TestTextThatActs(t *testing.T) {
 	}
 }
 
-// TestColoursAreOurs: what is painted is coloured, and what is in it is not obeyed.
+// TestColoursAreOurs: painted text is coloured, and control characters in the text have no effect.
 func TestColoursAreOurs(t *testing.T) {
 	var out bytes.Buffer
 	s, w := Style{Colour: true}, &Writer{Writer: &out}
@@ -70,7 +70,7 @@ func FuzzEscape(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		got := Escape(text)
-		if strings.ContainsFunc(got, acts) || !utf8.ValidString(got) || Escape(got) != got {
+		if strings.ContainsFunc(got, needsEscape) || !utf8.ValidString(got) || Escape(got) != got {
 			t.Errorf("%q is shown as %q", text, got)
 		}
 	})

@@ -14,21 +14,20 @@ import (
 	"github.com/bellwether-dev/bellwether/explain"
 )
 
-// tones of the states.
-var tones = map[explain.State]Tone{explain.Healthy: Good, explain.Progressing: Warn, explain.Waiting: Warn,
+// stateTones has the tone of each state.
+var stateTones = map[explain.State]Tone{explain.Healthy: Good, explain.Progressing: Warn, explain.Waiting: Warn,
 	explain.Degraded: Bad, explain.Failed: Bad, explain.Unknown: Bad, "": Plain}
 
-// Explanation is the whole of an explanation: the state, the chain, and the
-// sections.
-func Explanation(title string, e explain.Explanation, now time.Time, s Style) string {
+// RenderExplanation returns a complete explanation as text: the state, the chain, and the sections.
+func RenderExplanation(title string, e explain.Explanation, now time.Time, s Style) string {
 	var out strings.Builder
-	out.WriteString(s.Lines(tones[e.State], Mark(tones[e.State])+" "+title+": "+StateOf(e, now)))
+	out.WriteString(s.Lines(stateTones[e.State], Mark(stateTones[e.State])+" "+title+": "+StateOf(e, now)))
 	writeLinks(&out, e.Chain, "", s)
-	out.WriteString(Verdict(e, now, s))
+	out.WriteString(RenderVerdict(e, now, s))
 	return out.String()
 }
 
-// StateOf is the state in a few words.
+// StateOf returns the state with its reason and its age.
 func StateOf(e explain.Explanation, now time.Time) string {
 	text := string(e.State)
 	if e.Reason != "" {
@@ -40,9 +39,9 @@ func StateOf(e explain.Explanation, now time.Time) string {
 	return text
 }
 
-// Verdict is an explanation without its chain: the summary, the cause, what to
-// do, what happens next, and what is not current.
-func Verdict(e explain.Explanation, now time.Time, s Style) string {
+// RenderVerdict returns an explanation without its chain: the summary, the cause, what to do, what happens next,
+// and which data is not current.
+func RenderVerdict(e explain.Explanation, now time.Time, s Style) string {
 	var out strings.Builder
 	if e.State == explain.Healthy {
 		writeSection(&out, s, "", []string{"Healthy: " + e.Summary, "Checked: " + strings.Join(e.Checked, "; ") + "."})
@@ -74,8 +73,8 @@ func Verdict(e explain.Explanation, now time.Time, s Style) string {
 	return out.String()
 }
 
-// writeActions says what to do. A command that does not fit on a line is below what it is for, such that it can be
-// copied.
+// writeActions writes what to do. A command that does not fit on a line is written below its
+// text, so that the user can copy it.
 func writeActions(out *strings.Builder, s Style, actions []remedy.Action) {
 	const item, margin = "- ", "  "
 	for i, a := range actions {
@@ -92,6 +91,7 @@ func writeActions(out *strings.Builder, s Style, actions []remedy.Action) {
 	}
 }
 
+// writeSection writes texts below a title. It writes nothing if there are no texts.
 func writeSection(out *strings.Builder, s Style, title string, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -107,20 +107,21 @@ func writeSection(out *strings.Builder, s Style, title string, texts []string) {
 	}
 }
 
-// WriteText breaks a text, which it escapes, into lines behind a margin; those of an item of a list are indented.
+// WriteText escapes a text and breaks it into lines behind a margin. The later lines of a list item are indented.
 func WriteText(out *strings.Builder, s Style, margin, text string) {
 	hanging := "\n" + margin
 	if strings.HasPrefix(text, "- ") {
 		hanging += "  "
 	}
-	room := 0
+	columns := 0
 	if s.Width > 0 {
-		room = max(s.Width-len(hanging)+1, MinWrapped)
+		columns = max(s.Width-len(hanging)+1, MinWrapped) // the line break in hanging needs no column
 	}
-	out.WriteString(margin + strings.Join(Wrap(Escape(text), room), hanging) + "\n")
+	out.WriteString(margin + strings.Join(Wrap(Escape(text), columns), hanging) + "\n")
 }
 
-// writeLinks draws the branches of a tree behind a prefix.
+// writeLinks writes the branches of a tree, and then the branches below each. prefix is the text before each line,
+// which continues the lines of the branches above.
 func writeLinks(out *strings.Builder, links []explain.Link, prefix string, s Style) {
 	for i, l := range links {
 		fork, trunk := "├─ ", "│  "
@@ -132,10 +133,10 @@ func writeLinks(out *strings.Builder, links []explain.Link, prefix string, s Sty
 			stem = "│ "
 		}
 		lines := []string{l.Text}
-		if room := s.Width - runewidth.StringWidth(prefix+fork+stem); s.Width > 0 {
-			lines = Wrap(l.Text, max(room, MinWrapped))
+		if columns := s.Width - runewidth.StringWidth(prefix+fork+stem); s.Width > 0 {
+			lines = Wrap(l.Text, max(columns, MinWrapped))
 		}
-		tone := tones[l.State]
+		tone := stateTones[l.State]
 		for j, line := range lines {
 			if j == 0 {
 				fmt.Fprintf(out, "%s%s%s\n", prefix, fork, s.Paint(tone, Mark(tone)+" "+line))

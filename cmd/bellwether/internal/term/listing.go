@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Listing is what the tables of a list need besides its objects.
+// Listing has the options for the tables of a list.
 type Listing struct {
 	Now time.Time
-	// Wide adds columns.
+	// Wide adds more columns.
 	Wide bool
-	// Namespaces adds the namespace.
+	// Namespaces adds the column with the namespace.
 	Namespaces bool
-	// Data says that the list is printed as data, and the table is not.
+	// Data is set if the list is printed as data, and not as a table.
 	Data bool
 }
 
-// Table adds the namespace's heading where the listing has namespaces.
+// Table adds the header of the namespace if the listing has namespaces.
 func (l Listing) Table(t *Table) *Table {
 	if l.Namespaces {
 		t.Header = slices.Insert(t.Header, 0, "NAMESPACE")
@@ -27,7 +27,7 @@ func (l Listing) Table(t *Table) *Table {
 	return t
 }
 
-// Row adds the namespace to a row where all namespaces are listed.
+// Row adds the namespace to a row if the listing has namespaces.
 func (l Listing) Row(namespace string, row []Cell) []Cell {
 	if l.Namespaces {
 		return slices.Insert(row, 0, Cell{Text: namespace})

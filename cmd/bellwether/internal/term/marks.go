@@ -3,10 +3,10 @@
 
 package term
 
-import "github.com/bellwether-dev/bellwether/explain/marks"
+import "github.com/bellwether-dev/bellwether/explain"
 
-// MarksCell is the marks of an object in a list.
-func MarksCell(s marks.Set) Cell {
+// MarksCell returns the marks of an object in a list.
+func MarksCell(s explain.MarkSet) Cell {
 	text := s.String()
 	if text == "" {
 		return Dim.Cell("-")
@@ -14,8 +14,8 @@ func MarksCell(s marks.Set) Cell {
 	return Warn.Cell(text)
 }
 
-// AddMarks adds a row with the marks of an object to its facts, if it has any.
-func AddMarks(facts *Table, s marks.Set) {
+// AddMarks adds a row with the marks of an object to the table facts, if the object has marks.
+func AddMarks(facts *Table, s explain.MarkSet) {
 	if text := s.Details(); text != "" {
 		facts.Add(Cell{Text: "Marks:"}, Warn.Cell(text))
 	}

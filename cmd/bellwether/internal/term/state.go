@@ -13,15 +13,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// MaxRows keeps details of a large fleet on a screen or two.
+// MaxRows limits a table of details, so that a large fleet needs at most two screens.
 const MaxRows = 30
 
-// NotReadyMessage leaves out what is of no interest once all is well.
+// NotReadyMessage returns the message of an install that is not ready; empty if it is ready.
 func NotReadyMessage(in *v1alpha1.OperatorInstall) string {
 	if Condition(in.Status.Conditions, v1alpha1.ConditionReady).Status == metav1.ConditionTrue {
 		return ""
@@ -30,45 +31,28 @@ func NotReadyMessage(in *v1alpha1.OperatorInstall) string {
 }
 
 // WriteConditions writes a table of conditions.
-func WriteConditions(out *strings.Builder, conditions []metav1.Condition, now time.Time, s Style) {
-	if len(conditions) == 0 {
+func WriteConditions(out *strings.Builder, all []metav1.Condition, now time.Time, s Style) {
+	if len(all) == 0 {
 		return
 	}
 	t := &Table{Header: []string{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}, Wrap: true}
-	for _, c := range conditions {
-		t.Add(Cell{Text: c.Type}, conditionTone(c).Cell(string(c.Status)), Cell{Text: Age(now, c.LastTransitionTime)},
-			Cell{Text: c.Reason}, Cell{Text: phrase.OneLine(c.Message)})
+	for _, c := range all {
+		t.Add(Cell{Text: c.Type}, severityTones[conditions.ConditionSeverity(c)].Cell(string(c.Status)),
+			Cell{Text: Age(now, c.LastTransitionTime)}, Cell{Text: c.Reason}, Cell{Text: phrase.OneLine(c.Message)})
 	}
 	out.WriteByte('\n')
 	out.WriteString(t.Render(s))
 }
 
-func conditionTone(c metav1.Condition) Tone {
-	good := metav1.ConditionTrue
-	if v1alpha1.ConditionIsBadWhenTrue(c.Type) {
-		good = metav1.ConditionFalse
-	}
-	switch {
-	case c.Type == v1alpha1.ConditionReconciling:
-		return Plain
-	case c.Reason == v1alpha1.ReasonPowerUnknown: // that a cluster hibernates is not believed, nor that it runs
-		return Warn
-	case c.Status == good:
-		return Good
-	case c.Type == v1alpha1.ConditionStalled, c.Type == v1alpha1.ConditionReconcileFailing:
-		return Bad
-	default:
-		return Warn
-	}
-}
+var severityTones = map[conditions.Severity]Tone{conditions.Good: Good, conditions.Warning: Warn,
+	conditions.Bad: Bad, conditions.Inactive: Dim, conditions.Neutral: Plain}
 
-// PhaseOf returns a rollout's phase; Pending where it has none yet.
+// PhaseOf returns the phase of a rollout; Pending if the rollout has no phase yet.
 func PhaseOf(r *v1alpha1.OperatorRollout) string {
 	return string(cmp.Or(r.Status.Phase, v1alpha1.RolloutPending))
 }
 
-// InstallCells are an install's state for a list: its version and why it is
-// not ready.
+// InstallCells returns the cells of an install in a list: its desired version, its installed version, and its state.
 func InstallCells(in *v1alpha1.OperatorInstall) []Cell {
 	desired := "-"
 	if in.Spec.Admission != nil {
@@ -81,26 +65,26 @@ func InstallCells(in *v1alpha1.OperatorInstall) []Cell {
 	if in.Spec.Admission == nil && len(in.Status.Conditions) == 0 {
 		state = Dim.Cell(v1alpha1.ReasonNotAdmitted)
 	}
-	return []Cell{{Text: desired}, {Text: OrDash(hub.InstalledVersion(in))}, state}
+	return []Cell{{Text: desired}, {Text: DashIfEmpty(hub.InstalledVersion(in))}, state}
 }
 
-// Stalled reports whether the object is Stalled.
-func Stalled(conditions []metav1.Condition) bool {
+// IsStalled reports whether the object is Stalled.
+func IsStalled(conditions []metav1.Condition) bool {
 	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled)
 }
 
-// Fraction returns two counts as in 1/3.
-func Fraction(done, of int32) string { return fmt.Sprintf("%d/%d", done, of) }
+// Fraction returns two counts in the form 1/3.
+func Fraction(done, total int32) string { return fmt.Sprintf("%d/%d", done, total) }
 
-// OrElse returns the text, or the other one where it is empty.
-func OrElse(text, otherwise string) string {
+// DefaultIfEmpty returns the text, or the fallback if the text is empty.
+func DefaultIfEmpty(text, fallback string) string {
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	return text
 }
 
-// Age is the time since a moment, as kubectl shows it.
+// Age returns the time since a moment in the format of kubectl; "-" if the moment is zero.
 func Age(now time.Time, since metav1.Time) string {
 	if since.IsZero() {
 		return "-"
@@ -108,13 +92,13 @@ func Age(now time.Time, since metav1.Time) string {
 	return duration.HumanDuration(max(now.Sub(since.Time), 0))
 }
 
-// Instant is a moment in the one zone that all commands print, which it names.
+// Instant returns a moment in UTC, the time zone of all output.
 func Instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// TimeOfDay is a moment of today in the same zone.
+// TimeOfDay returns the time of day of a moment in UTC.
 func TimeOfDay(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
-// Clock is a moment in the same zone as people say it: the time of today, or the date too.
+// Clock returns a moment in UTC: the time of day if it is today, otherwise the date and the time; "-" if at is nil.
 func Clock(now time.Time, at *metav1.Time) string {
 	if at == nil || at.IsZero() {
 		return "-"
@@ -126,10 +110,10 @@ func Clock(now time.Time, at *metav1.Time) string {
 	return t.Format("2006-01-02 15:04Z")
 }
 
-// Span returns a duration as kubectl shows it.
+// Span returns a duration in the format of kubectl.
 func Span(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
 
-// Condition returns a condition; Unknown where it is absent.
+// Condition returns a condition. If the condition is absent, it returns a condition with status Unknown.
 func Condition(conditions []metav1.Condition, kind string) metav1.Condition {
 	if found := meta.FindStatusCondition(conditions, kind); found != nil {
 		return *found
@@ -137,8 +121,8 @@ func Condition(conditions []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionUnknown}
 }
 
-// Health is an object's state in a word, with its tone, from its kstatus
-// conditions.
+// Health returns the state of an object in one word with its tone, from its kstatus conditions: Ready, or the reason
+// why it is Stalled or not Ready.
 func Health(conditions []metav1.Condition) Cell {
 	ready := Condition(conditions, v1alpha1.ConditionReady)
 	switch {
@@ -153,7 +137,7 @@ func Health(conditions []metav1.Condition) Cell {
 	}
 }
 
-// Headline is the message that tells the most about an object.
+// Headline returns the message of the most important condition that has a message; empty if there is none.
 func Headline(conditions []metav1.Condition) string {
 	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReady, v1alpha1.ConditionReconciling} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Message != "" {
@@ -163,15 +147,15 @@ func Headline(conditions []metav1.Condition) string {
 	return ""
 }
 
-// OnlineCell says whether a cluster's agent reports.
+// OnlineCell returns whether the agent of a cluster reports.
 func OnlineCell(c *v1alpha1.FleetCluster) Cell {
-	on := Condition(c.Status.Conditions, v1alpha1.ConditionOnline)
+	online := Condition(c.Status.Conditions, v1alpha1.ConditionOnline)
 	switch {
-	case on.Status == metav1.ConditionTrue:
+	case online.Status == metav1.ConditionTrue:
 		return Good.Cell("yes")
-	case on.Reason == v1alpha1.ReasonNeverJoined:
+	case online.Reason == v1alpha1.ReasonNeverJoined:
 		return Warn.Cell("never joined")
-	case on.Status == metav1.ConditionFalse:
+	case online.Status == metav1.ConditionFalse:
 		return Bad.Cell("no")
 	default:
 		return Warn.Cell("unknown")
@@ -179,39 +163,20 @@ func OnlineCell(c *v1alpha1.FleetCluster) Cell {
 }
 
 // PhaseTone returns the tone in which a phase is shown.
-func PhaseTone(p v1alpha1.RolloutPhase) Tone {
-	switch p {
-	case v1alpha1.RolloutSucceeded:
-		return Good
-	case v1alpha1.RolloutHalted:
-		return Bad
-	case v1alpha1.RolloutPaused, v1alpha1.RolloutAborted, v1alpha1.RolloutRolledBack:
-		return Warn
-	case v1alpha1.RolloutSuperseded:
-		return Dim
-	default:
-		return Plain
-	}
-}
+func PhaseTone(p v1alpha1.RolloutPhase) Tone { return severityTones[conditions.RolloutSeverity(p)] }
 
-// WaveTone returns the tone in which a wave's phase is shown.
+// WaveTone returns the tone in which a wave's phase is shown. An active phase is shown in Strong.
 func WaveTone(p v1alpha1.WavePhase) Tone {
-	switch p {
-	case v1alpha1.WaveVerified:
-		return Good
-	case v1alpha1.WaveGated:
-		return Warn
-	case v1alpha1.WaveWaiting, v1alpha1.WaveSkipped:
-		return Dim
-	default:
-		return Strong
+	if severity := conditions.WaveSeverity(p); severity != conditions.Neutral {
+		return severityTones[severity]
 	}
+	return Strong
 }
 
 // Count returns a number as text.
 func Count[N int | int32](n N) string { return fmt.Sprint(n) }
 
-// CountCell shows a number that is worth a look when it is not zero.
+// CountCell returns a number in a tone that marks it for attention if it is not zero.
 func CountCell(n int32, tone Tone) Cell {
 	if n == 0 {
 		return Dim.Cell("0")

@@ -10,10 +10,10 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/internal/phrase"
 )
 
-// Lines counts the lines that a text takes on a terminal of that width.
+// Lines returns the number of lines that a text needs on a terminal with this width.
 func Lines(text string, width int) int {
 	n := 0
 	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
@@ -32,48 +32,48 @@ func stripColour(line string) string {
 	return strings.ReplaceAll(line, ansiReset, "")
 }
 
-// Tone is what a text means for whoever reads it.
+// Tone is the meaning of a text for the reader.
 type Tone int
 
 const (
-	// Plain has no meaning of its own.
+	// Plain has no special meaning.
 	Plain Tone = iota
-	// Good is as it should be.
+	// Good is a correct state.
 	Good
-	// Warn waits for something, or deserves a look.
+	// Warn is a state that waits for something, or that the user should look at.
 	Warn
-	// Bad needs a person.
+	// Bad is a state in which a person must act.
 	Bad
-	// Dim is of secondary interest.
+	// Dim is less important text.
 	Dim
-	// Strong stands out.
+	// Strong is emphasized text.
 	Strong
 )
 
-// DefaultWidth is how many columns a line takes at most, also where the output is not a terminal, unless all columns
-// are asked for (-o wide).
+// DefaultWidth is the maximum number of columns of a line, also if the output is not a terminal. Only output with all
+// columns (-o wide) can be wider.
 const DefaultWidth = 120
 
-// Style is how text is shown. The zero Style is plain text of any width.
+// Style is how text is shown. The zero Style is plain text without a limit of the width.
 type Style struct {
 	// Colour allows ANSI colours.
 	Colour bool
-	// Width is the number of columns that a line may take; 0 means any number.
+	// Width is the maximum number of columns of a line; 0 means no limit.
 	Width int
 	// Wide adds columns to the tables of one object, as -o wide does.
 	Wide bool
-	// Program is how the user calls bellwether; empty means by that name.
+	// Program is the command with which the user calls bellwether; empty means bellwether.
 	Program string
 }
 
-// ProgramName is the start of a command line that is shown to the user.
+// ProgramName returns the command with which the user calls bellwether.
 func (s Style) ProgramName() string { return cmp.Or(s.Program, "bellwether") }
 
 const ansiReset = "\x1b[0m"
 
 var ansiCodes = map[Tone]string{Good: "\x1b[32m", Warn: "\x1b[33m", Bad: "\x1b[31m", Dim: "\x1b[2m", Strong: "\x1b[1m"}
 
-// Paint puts a text in the colour of its tone, and escapes it.
+// Paint escapes a text and adds the colour of its tone.
 func (s Style) Paint(t Tone, text string) string {
 	text = Escape(text)
 	code, ok := ansiCodes[t]
@@ -83,27 +83,28 @@ func (s Style) Paint(t Tone, text string) string {
 	return code + text + ansiReset
 }
 
-// digest is one that can be shortened to as much as people compare.
-var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+// digestPattern matches a full digest.
+var digestPattern = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
-// Wrap breaks a text into lines of so many columns at spaces; 0 means one line. The digest of a reference that alone is
-// wider than a line is shortened.
+// Wrap breaks a text at spaces into lines with at most this number of columns; 0 means one line. If a reference is
+// wider than a line, its digest is shortened.
 func Wrap(text string, columns int) []string {
 	words := strings.Fields(text)
 	for i, word := range words {
 		if columns > 0 && runewidth.StringWidth(word) > columns {
-			words[i] = digest.ReplaceAllStringFunc(word, phrase.ShortDigest)
+			words[i] = digestPattern.ReplaceAllStringFunc(word, phrase.ShortDigest)
 		}
 	}
 	return phrase.Wrap(strings.Join(words, " "), columns)
 }
 
-// Lines breaks a text into lines of the style's width, each ended by a newline. The lines after the first are indented.
+// Lines breaks a text into lines of the style's width, each with a newline at the end. The
+// lines after the first are indented.
 func (s Style) Lines(t Tone, text string) string {
 	lines := Wrap(text, s.Width)
 	if len(lines) > 1 {
-		rest := strings.Join(lines[1:], " ")
-		lines = append(lines[:1], Wrap(rest, max(s.Width-len(belowMargin), MinWrapped))...)
+		laterText := strings.Join(lines[1:], " ")
+		lines = append(lines[:1], Wrap(laterText, max(s.Width-len(belowMargin), MinWrapped))...)
 	}
 	for i := range lines {
 		lines[i] = s.Paint(t, lines[i])
@@ -111,8 +112,8 @@ func (s Style) Lines(t Tone, text string) string {
 	return strings.Join(lines, "\n"+belowMargin) + "\n"
 }
 
-// Command is a command line behind the text that says what it is for, ended by a newline. Where it does not fit there,
-// it has lines of its own, which can be copied as they are: a shell joins those that end in a backslash.
+// Command returns a text and its command on one line, with a newline at the end. If they do not fit, the command is
+// on separate lines below the text. The user can copy these lines, because each ends in a backslash except the last.
 func (s Style) Command(t Tone, text, command string) string {
 	if line := text + " " + command; s.Width == 0 || runewidth.StringWidth(line) <= s.Width {
 		return s.Paint(t, line) + "\n"
@@ -120,25 +121,25 @@ func (s Style) Command(t Tone, text, command string) string {
 	return s.Lines(t, text) + s.CommandLines(t, command, belowMargin)
 }
 
-// CommandLines is a command line on lines of its own behind a margin, each ended by a newline. A narrow terminal breaks
-// it in its own way, and still copies one line.
+// CommandLines returns a command on separate lines behind a margin, each with a newline at the end. Only a command
+// that is wider than DefaultWidth is broken, so that on a narrower terminal the user still copies one line.
 func (s Style) CommandLines(t Tone, command, margin string) string {
-	const more = " \\"
-	room := 0
+	const continuation = " \\"
+	columns := 0
 	if s.Width > 0 && runewidth.StringWidth(margin+command) > DefaultWidth {
-		room = DefaultWidth - len(margin) - len(more)
+		columns = DefaultWidth - len(margin) - len(continuation)
 	}
-	lines := phrase.Wrap(command, room)
+	lines := phrase.Wrap(command, columns)
 	for i := range lines {
 		if i < len(lines)-1 {
-			lines[i] += more
+			lines[i] += continuation
 		}
 		lines[i] = margin + s.Paint(t, lines[i]) + "\n"
 	}
 	return strings.Join(lines, "")
 }
 
-// Mark is the sign for a tone in a tree.
+// Mark returns the symbol for a tone in a tree.
 func Mark(t Tone) string {
 	switch t {
 	case Good:
@@ -152,7 +153,7 @@ func Mark(t Tone) string {
 	}
 }
 
-// Fit cuts a text to so many columns; 0 or less means no limit.
+// Fit cuts a text to this number of columns; 0 or less means no limit.
 func Fit(text string, columns int) string {
 	if columns <= 0 {
 		return text

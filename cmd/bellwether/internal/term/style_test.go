@@ -32,8 +32,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestTableBelow: the text of the last column is below the others where it has too little room beside them, and a word
-// is not broken.
+// TestTableBelow: the text of the last column is below the other columns if it does not fit next to them, and a word is
+// not broken.
 func TestTableBelow(t *testing.T) {
 	const name, version = "openshift-cert-manager-operator", "1.13.1-202409180000"
 	table := func(text string) *Table {
@@ -72,7 +72,7 @@ func TestTableBelow(t *testing.T) {
 	}
 }
 
-// TestCommand: a command that does not fit beside its text is on lines of its own, which a shell joins.
+// TestCommand: a command that does not fit beside its text is on separate lines, which a shell joins.
 func TestCommand(t *testing.T) {
 	const command = "bellwether rollout approve echo-2 -n default"
 	for width, want := range map[int]string{
@@ -92,7 +92,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestDigestsAreShortened: a reference that is wider than a line keeps as much of its digest as people compare.
+// TestDigestsAreShortened: a reference that is wider than a line has only the first part of its digest.
 func TestDigestsAreShortened(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0123456789abcdef", 4)
 	for columns, want := range map[int]string{0: digest, 80: digest, 40: "sha256:0123456789ab"} {

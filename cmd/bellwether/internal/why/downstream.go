@@ -4,7 +4,6 @@
 package why
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -22,9 +21,9 @@ import (
 	"github.com/bellwether-dev/bellwether/explain/olmv0"
 )
 
-// lookDownstream reads an install's objects on its cluster. A cluster that
-// cannot be read is part of the answer, not an error.
-func lookDownstream(ctx context.Context, target *hub.ClusterFlags,
+// tryReadDownstream reads an install's objects on its cluster. If the cluster cannot be read, the error is in the
+// result, because it is a part of the explanation.
+func tryReadDownstream(ctx context.Context, target *hub.ClusterFlags,
 	install *v1alpha1.OperatorInstall) *explain.Downstream {
 	c, err := target.Connect()
 	if err != nil {
@@ -37,6 +36,7 @@ func lookDownstream(ctx context.Context, target *hub.ClusterFlags,
 	return d
 }
 
+// readDownstream reads the OLM objects and the EndpointProbes of an install. Without an admission there are none.
 func readDownstream(ctx context.Context, c client.Reader,
 	install *v1alpha1.OperatorInstall) (*explain.Downstream, error) {
 	if install.Spec.Admission == nil {
@@ -49,78 +49,75 @@ func readDownstream(ctx context.Context, c client.Reader,
 	probes := &v1alpha1.EndpointProbeList{}
 	err = c.List(ctx, probes, client.InNamespace(objects.Namespace),
 		client.MatchingLabels(install.Spec.Operator.Labels()))
+	// The cluster might not have the CRD of EndpointProbes.
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("list EndpointProbes: %w", err)
 	}
 	return &explain.Downstream{Links: objects.Links(), Probes: probes.Items}, nil
 }
 
+// readObjects reads the OLM objects of an install and its Deployments. Objects that do not exist are nil.
 func readObjects(ctx context.Context, c client.Reader, install *v1alpha1.OperatorInstall) (*olmv0.Objects, error) {
-	objects := install.Status.OLMDetails()
-	d := &olmv0.Objects{Namespace: install.Spec.Admission.Release.TargetNamespace()}
+	details := install.Status.OLMDetails()
+	objects := &olmv0.Objects{Namespace: install.Spec.Admission.Release.TargetNamespace()}
 	var err error
-	if d.Terminating, err = findTerminating(ctx, c, d.Namespace); err != nil {
+	if objects.Terminating, err = findTerminating(ctx, c, objects.Namespace); err != nil {
 		return nil, err
 	}
-	if d.CatalogSource, err = find(ctx, c, d.Namespace, objects.CatalogSource,
+	if objects.CatalogSource, err = getObject(ctx, c, objects.Namespace, details.CatalogSource,
 		&operatorsv1alpha1.CatalogSource{}); err != nil {
 		return nil, err
 	}
-	if d.Subscription, err = find(ctx, c, d.Namespace, objects.Subscription,
+	if objects.Subscription, err = getObject(ctx, c, objects.Namespace, details.Subscription,
 		&operatorsv1alpha1.Subscription{}); err != nil {
 		return nil, err
 	}
-	plan, csv := objects.InstallPlan, ""
-	if s := d.Subscription; s != nil {
-		csv = cmp.Or(s.Status.CurrentCSV, s.Status.InstalledCSV)
-		if s.Status.InstallPlanRef != nil {
-			plan = cmp.Or(s.Status.InstallPlanRef.Name, plan)
-		}
-	}
-	if d.InstallPlan, err = find(ctx, c, d.Namespace, plan, &operatorsv1alpha1.InstallPlan{}); err != nil {
+	plan, csvs := olmv0.SelectNames(install, objects.Subscription)
+	if objects.InstallPlan, err = getObject(ctx, c, objects.Namespace, plan,
+		&operatorsv1alpha1.InstallPlan{}); err != nil {
 		return nil, err
 	}
-	if d.CSV, err = findCSV(ctx, c, d.Namespace, csv, install); err != nil || d.CSV == nil {
-		return d, err
+	if objects.CSV, err = findCSV(ctx, c, objects.Namespace, csvs); err != nil || objects.CSV == nil {
+		return objects, err
 	}
-	d.Deployments, err = findDeployments(ctx, c, d.CSV)
-	return d, err
+	objects.Deployments, err = findDeployments(ctx, c, objects.CSV)
+	return objects, err
 }
 
-// findTerminating returns a namespace if it is being deleted. Not everybody may read namespaces.
+// findTerminating returns a namespace if it is being deleted; otherwise nil. It also returns nil if the user is
+// not permitted to read namespaces.
 func findTerminating(ctx context.Context, c client.Reader, name string) (*corev1.Namespace, error) {
-	ns, err := find(ctx, c, "", name, &corev1.Namespace{})
-	if apierrors.IsForbidden(err) || err == nil && (ns == nil || ns.DeletionTimestamp == nil) {
+	ns, err := getObject(ctx, c, "", name, &corev1.Namespace{})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err == nil && ns != nil && ns.DeletionTimestamp == nil {
 		return nil, nil
 	}
 	return ns, err
 }
 
-// find gets an object; it is the zero value, nil, where there is none.
-func find[T client.Object](ctx context.Context, c client.Reader, namespace, name string, into T) (T, error) {
-	var none T
+// getObject reads an object into the given value; it returns nil if the name is empty or the object does not exist.
+func getObject[T client.Object](ctx context.Context, c client.Reader, namespace, name string, object T) (T, error) {
+	var zero T
 	if name == "" {
-		return none, nil
+		return zero, nil
 	}
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
 	if apierrors.IsNotFound(err) {
-		return none, nil
+		return zero, nil
 	}
 	if err != nil {
-		return none, fmt.Errorf("get %s: %w", name, err)
+		return zero, fmt.Errorf("get %s: %w", name, err)
 	}
-	return into, nil
+	return object, nil
 }
 
-// findCSV returns the CSV that is on its way, or else the one that runs.
-func findCSV(ctx context.Context, c client.Reader, namespace, current string,
-	install *v1alpha1.OperatorInstall) (*operatorsv1alpha1.ClusterServiceVersion, error) {
-	installed := ""
-	if install.Status.Installed != nil {
-		installed = install.Status.Installed.Bundle
-	}
-	for _, name := range []string{current, installed} {
-		csv, err := find(ctx, c, namespace, name, &operatorsv1alpha1.ClusterServiceVersion{})
+// findCSV returns the first ClusterServiceVersion that exists; nil if there is none.
+func findCSV(ctx context.Context, c client.Reader, namespace string,
+	names []string) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	for _, name := range names {
+		csv, err := getObject(ctx, c, namespace, name, &operatorsv1alpha1.ClusterServiceVersion{})
 		if err != nil || csv != nil {
 			return csv, err
 		}
@@ -128,13 +125,14 @@ func findCSV(ctx context.Context, c client.Reader, namespace, current string,
 	return nil, nil
 }
 
+// findDeployments returns the Deployments of a ClusterServiceVersion with their pods.
 func findDeployments(ctx context.Context, c client.Reader,
 	csv *operatorsv1alpha1.ClusterServiceVersion) ([]explain.Deployment, error) {
 	var out []explain.Deployment
 	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		d := explain.Deployment{Name: spec.Name, Want: spec.Spec.Replicas}
 		var err error
-		if d.Deployment, err = find(ctx, c, csv.Namespace, spec.Name, &appsv1.Deployment{}); err != nil {
+		if d.Deployment, err = getObject(ctx, c, csv.Namespace, spec.Name, &appsv1.Deployment{}); err != nil {
 			return nil, err
 		}
 		if d.Deployment != nil {
@@ -147,6 +145,7 @@ func findDeployments(ctx context.Context, c client.Reader,
 	return out, nil
 }
 
+// findPods returns the pods that the selector of a Deployment matches.
 func findPods(ctx context.Context, c client.Reader, d *appsv1.Deployment) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {

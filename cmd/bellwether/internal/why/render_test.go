@@ -64,15 +64,15 @@ func crashing() *explain.Downstream {
 
 func TestWhy(t *testing.T) {
 	clusters := fixture.FleetOfFour()
-	healthy, failed, waiting := fixture.Updated("prod-1", "prod"), fixture.Failing("prod-2", "prod"),
+	healthy, failed, waiting := fixture.UpdatedInstall("prod-1", "prod"), fixture.FailingInstall("prod-2", "prod"),
 		fixture.WaitingInstall("prod-3", "prod")
-	done, ready := fixture.RolloutAt(), fixture.Operator()
+	done, ready := fixture.HaltedRollout(), fixture.Operator()
 	done.Status.Phase, done.Status.Waves[1].Phase = v1alpha1.RolloutSucceeded, v1alpha1.WaveVerified
 	done.Status.Conditions = []metav1.Condition{fixture.Condition(v1alpha1.ConditionReady, true,
 		v1alpha1.ReasonSucceeded, "4 of 4 clusters updated")}
 	ready.Status.Conditions = []metav1.Condition{fixture.Condition(v1alpha1.ConditionReady, true,
 		v1alpha1.ReasonSucceeded, "4 of 4 clusters run 1.1.0")}
-	gated := fixture.RolloutAt()
+	gated := fixture.HaltedRollout()
 	gated.Status.Phase, gated.Status.CurrentWave = v1alpha1.RolloutProgressing, "rest"
 	gated.Status.Waves[2].Phase = v1alpha1.WaveGated
 	gated.Status.Message = "wave rest waits for an approval"
@@ -86,7 +86,7 @@ func TestWhy(t *testing.T) {
 	}
 	elsewhere := fixture.Operator()
 	elsewhere.Spec.ClusterSelector = metav1.LabelSelector{MatchLabels: map[string]string{"region": "ap"}}
-	slow := fixture.Failing("prod-2", "prod")
+	slow := fixture.FailingInstall("prod-2", "prod")
 	slow.Status.Conditions = []metav1.Condition{fixture.Condition(v1alpha1.ConditionReady, false,
 		v1alpha1.ReasonProgressing,
 		"echo-operator.v1.1.0 is Installing")}
@@ -97,18 +97,18 @@ func TestWhy(t *testing.T) {
 	}{
 		"healthy": {in: explain.InstallInput{Cluster: &clusters[1], Operator: ready, Rollout: done, Install: &healthy}},
 		"updated and halted by others": {in: explain.InstallInput{Cluster: &clusters[1], Operator: fixture.Operator(),
-			Rollout: fixture.RolloutAt(), Install: &healthy}},
+			Rollout: fixture.HaltedRollout(), Install: &healthy}},
 		"failed": {in: explain.InstallInput{Cluster: &clusters[2], Operator: fixture.Operator(),
-			Rollout: fixture.RolloutAt(), Install: &failed}},
+			Rollout: fixture.HaltedRollout(), Install: &failed}},
 		"crashing": {in: explain.InstallInput{Cluster: &clusters[2], Operator: fixture.Operator(),
-			Rollout: fixture.RolloutAt(), Install: &failed, Downstream: crashing()}, style: term.Style{Width: 100}},
+			Rollout: fixture.HaltedRollout(), Install: &failed, Downstream: crashing()}, style: term.Style{Width: 100}},
 		"late": {in: explain.InstallInput{Cluster: &clusters[2], Operator: fixture.Operator(),
-			Rollout: fixture.RolloutAt(), Install: &slow}, style: term.Style{Width: 80}},
+			Rollout: fixture.HaltedRollout(), Install: &slow}, style: term.Style{Width: 80}},
 		"unreadable": {in: explain.InstallInput{Cluster: &clusters[2], Operator: fixture.Operator(),
-			Rollout: fixture.RolloutAt(), Install: &failed,
+			Rollout: fixture.HaltedRollout(), Install: &failed,
 			Downstream: &explain.Downstream{Err: errors.New("connection refused")}}},
 		"offline": {in: explain.InstallInput{Cluster: &clusters[3], Operator: fixture.Operator(),
-			Rollout: fixture.RolloutAt(), Install: &waiting}},
+			Rollout: fixture.HaltedRollout(), Install: &waiting}},
 		"gated": {in: explain.InstallInput{Cluster: &clusters[1], Operator: fixture.Operator(), Rollout: gated,
 			Install: &gatedInstall}},
 		"no version":   {in: explain.InstallInput{Cluster: &clusters[1], Operator: unknown}},
@@ -117,7 +117,8 @@ func TestWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.in.Now = fixture.Noon
 			title := test.in.Operator.Name + " on " + test.in.Cluster.Name
-			fixture.Golden(t, "why-"+name, term.Explanation(title, explain.Install(test.in), fixture.Noon, test.style))
+			fixture.AssertGolden(t, "why-"+name,
+				term.RenderExplanation(title, explain.Install(test.in), fixture.Noon, test.style))
 		})
 	}
 }

@@ -1,8 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package why holds the command that explains the state of an operator on a
-// cluster.
+// Package why has the command that explains the state of an operator on a cluster.
 package why
 
 import (
@@ -19,7 +18,6 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain"
-	"github.com/bellwether-dev/bellwether/explain/marks"
 )
 
 const whyLong = `Explain the state of an operator on a cluster. The output shows each step from the
@@ -35,11 +33,11 @@ operator on the cluster.`
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
 
-// Command returns the command with everything below it.
+// Command returns the command why.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	var target hub.ClusterFlags
-	var from command.PrometheusFlags
+	var server command.PrometheusFlags
 	var out command.Output
 	c := &cobra.Command{
 		Use: "why CLUSTER OPERATOR", Short: "Explain the state of an operator on a cluster and what to do",
@@ -47,7 +45,7 @@ func Command(env *command.Env) *cobra.Command {
 		Example: "  bellwether why prod-2 echo\n  bellwether why prod-2 echo --cluster-kubeconfig " +
 			"prod-2.kubeconfig",
 		Args:              command.ExactArgs("the cluster's name", "the operator's name"),
-		ValidArgsFunction: a.Complete(command.ClusterNames, command.OperatorNames),
+		ValidArgsFunction: a.Complete(command.ListClusterNames, command.ListOperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {
 				return err
@@ -56,42 +54,43 @@ func Command(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.TellOfFreezes(c.Context(), h)
-			in, err := a.whyInput(c.Context(), h, args[0], args[1])
+			a.WarnOfFreezes(c.Context(), h)
+			in, err := a.readInput(c.Context(), h, args[0], args[1])
 			if err != nil {
 				return err
 			}
-			if target.Given() && in.Install != nil {
-				in.Downstream = lookDownstream(c.Context(), &target, in.Install)
+			if target.IsSet() && in.Install != nil {
+				in.Downstream = tryReadDownstream(c.Context(), &target, in.Install)
 			}
-			if a.HasPrometheus(&from) && in.Install != nil {
-				in.Budgets, in.BudgetsErr = a.readBudgets(c.Context(), &from, &in)
+			if a.HasPrometheus(&server) && in.Install != nil {
+				in.Budgets, in.BudgetsErr = a.readBudgets(c.Context(), &server, &in)
 			}
-			return a.print(&out, in)
+			return a.printExplanation(&out, in)
 		},
 	}
 	target.Add(c)
-	from.Add(c)
+	server.Add(c)
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
-// print prints the explanation, as a table with the marks of the cluster and the operator on it.
-func (a *app) print(out *command.Output, in explain.InstallInput) error {
+// printExplanation prints the explanation as text, with the marks of the cluster and the operator, or as data.
+func (a *app) printExplanation(out *command.Output, in explain.InstallInput) error {
 	e := explain.Install(in)
 	if !out.Table() {
 		return out.Value(a.Streams.Out, e)
 	}
 	style := a.StyleOf(out)
-	if text := marks.Install(in.Cluster, in.Install).Details(); text != "" {
+	if text := explain.MarkInstall(in.Cluster, in.Install).Details(); text != "" {
 		a.Say("%s", style.Lines(term.Warn, "Marks: "+text))
 	}
-	a.Say("%s", term.Explanation(in.Operator.Name+" on "+in.Cluster.Name, e, in.Now, style))
+	a.Say("%s", term.RenderExplanation(in.Operator.Name+" on "+in.Cluster.Name, e, in.Now, style))
 	return nil
 }
 
-// whyInput reads the chain on the hub.
-func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator string) (explain.InstallInput, error) {
+// readInput reads the objects on the hub that affect the operator on the cluster. An install or a
+// catalog that does not exist is nil.
+func (a *app) readInput(ctx context.Context, h *hub.Client, cluster, operator string) (explain.InstallInput, error) {
 	in := explain.InstallInput{Now: a.Now(), Program: a.Self}
 	var err error
 	if in.Cluster, err = h.Cluster(ctx, cluster); err != nil {
@@ -117,27 +116,27 @@ func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator str
 	case !apierrors.IsNotFound(err):
 		return in, fmt.Errorf("get catalog: %w", err)
 	}
-	list, err := h.RolloutsOf(ctx, client.ObjectKeyFromObject(in.Operator))
+	list, err := h.ListRollouts(ctx, client.ObjectKeyFromObject(in.Operator))
 	if err != nil {
 		return in, err
 	}
-	in.Rollout = rolloutOf(in.Install, list)
+	in.Rollout = findRollout(in.Install, list)
 	return in, nil
 }
 
-// readBudgets reads those of the operator on the cluster.
-func (a *app) readBudgets(ctx context.Context, from *command.PrometheusFlags,
+// readBudgets reads the error budgets of the operator on the cluster.
+func (a *app) readBudgets(ctx context.Context, server *command.PrometheusFlags,
 	in *explain.InstallInput) ([]explain.Budget, error) {
-	report, err := a.ReadBudgets(ctx, from, client.ObjectKeyFromObject(in.Operator).String(), 0)
+	report, err := a.ReadBudgets(ctx, server, client.ObjectKeyFromObject(in.Operator).String(), 0)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(command.ExplainedBudgets(report),
+	return slices.DeleteFunc(command.ToExplainBudgets(report),
 		func(b explain.Budget) bool { return b.Cluster != in.Cluster.Name }), nil
 }
 
-// rolloutOf returns the rollout that an install belongs to, or else the newest.
-func rolloutOf(in *v1alpha1.OperatorInstall, newestFirst []v1alpha1.OperatorRollout) *v1alpha1.OperatorRollout {
+// findRollout returns the rollout of an install, or else the newest rollout; nil if there are none.
+func findRollout(in *v1alpha1.OperatorInstall, newestFirst []v1alpha1.OperatorRollout) *v1alpha1.OperatorRollout {
 	if in != nil {
 		for i := range newestFirst {
 			if newestFirst[i].Name == in.Labels[v1alpha1.LabelRollout] {

@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
@@ -82,7 +81,7 @@ func compilePackage(p *catalogs.Package, out string) error {
 	contents := compile.ContentMap{}
 	for name, b := range p.Bundles {
 		version := b.VersionString()
-		bundle, err := bundles.FromManifests(b.Objects, map[string]string{registryv1.AnnotationPackage: p.Name})
+		bundle, err := bundles.FromManifests(b.Objects, map[string]string{bundles.AnnotationPackage: p.Name})
 		if err != nil {
 			return fmt.Errorf("read bundle %s: %w", name, err)
 		}

@@ -49,7 +49,7 @@ func options() plan.Options {
 	return plan.Options{Program: "bellwether", HubServer: plan.HubServer, Timeout: "5m0s"}
 }
 
-// TestPlans compares what a user is asked to agree to.
+// TestPlans compares the text that the user confirms.
 func TestPlans(t *testing.T) {
 	named := options()
 	named.Kubeconfig, named.Values = "my cluster.kubeconfig", []string{"imagePullSecrets[0].name=login"}
@@ -73,10 +73,10 @@ func TestPlans(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatalf("problems: %v", problems)
 			}
-			golden(t, strings.ReplaceAll(name, " ", "-")+".txt", plan.Text(test.seen, test.options, steps))
+			golden(t, strings.ReplaceAll(name, " ", "-")+".txt", plan.RenderPlan(test.seen, test.options, steps))
 		})
 	}
-	golden(t, "end.txt", plan.End(fresh(), options()))
+	golden(t, "end.txt", plan.RenderNextSteps(fresh(), options()))
 }
 
 // TestObjects compares what is created, with the address of the catalog.
@@ -98,7 +98,7 @@ func TestObjects(t *testing.T) {
 	golden(t, "objects.yaml", out.String())
 }
 
-// TestRefusals: whatever is in the way is said at once, and nothing is planned then.
+// TestRefusals checks that all problems are reported together, and that nothing is planned then.
 func TestRefusals(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*plan.Observation)
@@ -175,10 +175,10 @@ func compare(t *testing.T, steps []plan.Step, problems []plan.Problem, want []st
 	}
 }
 
-// TestSampleCatalog has the catalog judged as hub and agents do, and by OLM's own resolver.
+// TestSampleCatalog checks the catalog as hub and agents do, and with OLM's own resolver.
 func TestSampleCatalog(t *testing.T) {
 	dir := t.TempDir()
-	content := plan.FBC(image("bellwether").String())
+	content := plan.BuildCatalog(image("bellwether").String())
 	if err := os.WriteFile(filepath.Join(dir, "catalog.json"), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestSampleCatalog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := catalogs.ReadPackageWith(files, plan.Package)
+	p, err := catalogs.ReadPackageWithManifests(files, plan.Package)
 	if err != nil {
 		t.Fatal(err)
 	}

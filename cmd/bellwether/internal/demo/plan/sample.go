@@ -29,74 +29,78 @@ import (
 )
 
 const (
-	// Package is the sample operator's package, and the namespace that it is installed into.
+	// Package is the package of the sample operator, and the namespace that it is installed into.
 	Package = "bellwether-sample"
-	// Operator is the name of its ManagedOperator.
+	// Operator is the name of the sample operator's ManagedOperator.
 	Operator = "sample"
 	// Before is the version that is installed first.
 	Before = "1.0.0"
-	// After is the version that it is upgraded to.
+	// After is the version that the demo upgrades to.
 	After = "1.1.0"
-	// Catalog is the name of the OperatorCatalog, and of what serves the catalog.
+	// Catalog is the name of the OperatorCatalog, and of the Service and Deployment that serve the catalog.
 	Catalog = "demo-catalog"
-	// CatalogPort is the port of the Service of that name.
+	// CatalogPort is the port of the Service Catalog.
 	CatalogPort = 5000
 
 	channel     = "stable"
 	catalogFile = "catalog.json"
 )
 
-// namespaces are marked before anything else is done, so that the removal knows them.
-func namespaces() []*unstructured.Unstructured {
+// buildNamespaces returns the namespaces that the demo creates, with its label. They are applied first, so that the
+// removal finds the label even if a later step fails.
+func buildNamespaces() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
-	for _, name := range marked {
-		out = append(out, object(&corev1.Namespace{TypeMeta: typeMeta(corev1.SchemeGroupVersion.String(), "Namespace"),
+	for _, name := range markedNamespaces {
+		out = append(out, toUnstructured(&corev1.Namespace{
+			TypeMeta:   newTypeMeta(corev1.SchemeGroupVersion.String(), "Namespace"),
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label: "true"}}}))
 	}
 	return out
 }
 
-// catalogServer serves the sample catalog within the cluster. It is a registry that nobody can push to.
-func catalogServer(image string) []*unstructured.Unstructured {
-	content := FBC(image)
-	of := metav1.ObjectMeta{Namespace: Namespace, Name: Catalog}
+// buildCatalogServer returns the objects that serve the sample catalog in the cluster: a registry without push, to
+// which only pods of the namespace of hub and agent can connect.
+func buildCatalogServer(image string) []*unstructured.Unstructured {
+	content := BuildCatalog(image)
+	meta := metav1.ObjectMeta{Namespace: Namespace, Name: Catalog}
 	selector := map[string]string{"app.kubernetes.io/name": Catalog}
 	volume := corev1.Volume{Name: "catalog"}
 	volume.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: Catalog}}
-	container := registry(image, "--catalog=/catalog")
+	container := buildRegistryContainer(image, "--catalog=/catalog")
 	container.ReadinessProbe.HTTPGet.Path = "/v2/catalog/tags/list"
 	container.VolumeMounts = []corev1.VolumeMount{{Name: "catalog", MountPath: "/catalog", ReadOnly: true}}
 	return []*unstructured.Unstructured{
-		object(&corev1.ConfigMap{TypeMeta: typeMeta("v1", "ConfigMap"), ObjectMeta: of,
+		toUnstructured(&corev1.ConfigMap{TypeMeta: newTypeMeta("v1", "ConfigMap"), ObjectMeta: meta,
 			Data: map[string]string{catalogFile: string(content)}}),
-		object(&corev1.Service{TypeMeta: typeMeta("v1", "Service"), ObjectMeta: of, Spec: corev1.ServiceSpec{
-			Selector: selector,
-			Ports: []corev1.ServicePort{{Name: "registry", Port: CatalogPort,
-				TargetPort: intstr.FromInt32(CatalogPort), Protocol: corev1.ProtocolTCP}}}}),
-		object(&networkingv1.NetworkPolicy{
-			TypeMeta:   typeMeta(networkingv1.SchemeGroupVersion.String(), "NetworkPolicy"),
-			ObjectMeta: of, Spec: networkingv1.NetworkPolicySpec{
+		toUnstructured(&corev1.Service{TypeMeta: newTypeMeta("v1", "Service"), ObjectMeta: meta,
+			Spec: corev1.ServiceSpec{
+				Selector: selector,
+				Ports: []corev1.ServicePort{{Name: "registry", Port: CatalogPort,
+					TargetPort: intstr.FromInt32(CatalogPort), Protocol: corev1.ProtocolTCP}}}}),
+		toUnstructured(&networkingv1.NetworkPolicy{
+			TypeMeta:   newTypeMeta(networkingv1.SchemeGroupVersion.String(), "NetworkPolicy"),
+			ObjectMeta: meta, Spec: networkingv1.NetworkPolicySpec{
 				PodSelector: metav1.LabelSelector{MatchLabels: selector},
 				PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 				Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{
 					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
 						corev1.LabelMetadataName: SystemNamespace}}}}}}}}),
-		object(&appsv1.Deployment{TypeMeta: typeMeta(appsv1.SchemeGroupVersion.String(), "Deployment"), ObjectMeta: of,
-			Spec: deployment(selector, map[string]string{
+		toUnstructured(&appsv1.Deployment{TypeMeta: newTypeMeta(appsv1.SchemeGroupVersion.String(), "Deployment"),
+			ObjectMeta: meta, Spec: buildDeploymentSpec(selector, map[string]string{
 				// A changed catalog restarts the pod.
 				Label + "-catalog": fmt.Sprintf("%x", sha256.Sum256(content))}, container, volume)}),
 	}
 }
 
-// operator is what the user would write: where the catalog is, and which version runs where.
-func operator(catalogAddress, version string) []*unstructured.Unstructured {
+// buildOperator returns the objects that a user would write: the catalog, and the version of the operator to install.
+func buildOperator(catalogAddress, version string) []*unstructured.Unstructured {
 	api := v1alpha1.SchemeGroupVersion.String()
 	return []*unstructured.Unstructured{
-		object(&v1alpha1.OperatorCatalog{TypeMeta: typeMeta(api, "OperatorCatalog"),
+		toUnstructured(&v1alpha1.OperatorCatalog{TypeMeta: newTypeMeta(api, "OperatorCatalog"),
 			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Catalog},
 			Spec: v1alpha1.OperatorCatalogSpec{Source: v1alpha1.CatalogSource{
 				Image: catalogAddress + "/catalog:latest", Insecure: true}}}),
-		object(&v1alpha1.ManagedOperator{TypeMeta: typeMeta(api, "ManagedOperator"),
+		toUnstructured(&v1alpha1.ManagedOperator{TypeMeta: newTypeMeta(api, "ManagedOperator"),
 			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Operator},
 			Spec: v1alpha1.ManagedOperatorSpec{Package: Package, Catalog: v1alpha1.LocalReference{Name: Catalog},
 				Version: version, RemovalPolicy: v1alpha1.RemovalUninstall,
@@ -106,26 +110,28 @@ func operator(catalogAddress, version string) []*unstructured.Unstructured {
 	}
 }
 
-// leftByOLM is what OLM makes for the package in a namespace, and does not remove with it.
-func leftByOLM() []*unstructured.Unstructured {
-	left := &unstructured.Unstructured{}
-	left.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind("Operator"))
-	left.SetName(Package + "." + Package)
-	return []*unstructured.Unstructured{left}
+// listOLMLeftovers returns the object that OLM creates for a package in a
+// namespace and does not delete with the package.
+func listOLMLeftovers() []*unstructured.Unstructured {
+	leftover := &unstructured.Unstructured{}
+	leftover.SetGroupVersionKind(operatorsv1.GroupVersion.WithKind("Operator"))
+	leftover.SetName(Package + "." + Package)
+	return []*unstructured.Unstructured{leftover}
 }
 
-// FBC is the file-based catalog of the sample operator: a stream of JSON documents with the manifests in them, so that
-// nothing but the image of its Deployment has to be pulled.
-func FBC(image string) []byte {
+// BuildCatalog returns the file-based catalog of the sample operator: a stream of JSON documents. It contains the
+// manifests, so that only the image of the operator's Deployment must be pulled.
+func BuildCatalog(image string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	entries := []map[string]any{{"name": csvName(Before)}, {"name": csvName(After), "replaces": csvName(Before)}}
+	entries := []map[string]any{{"name": formatCSVName(Before)},
+		{"name": formatCSVName(After), "replaces": formatCSVName(Before)}}
 	for _, document := range []map[string]any{
 		{"schema": "olm.package", "name": Package, "defaultChannel": channel},
 		{"schema": "olm.channel", "package": Package, "name": channel, "entries": entries},
-		bundle(image, Before, ""),
-		bundle(image, After, Before),
+		buildBundle(image, Before, ""),
+		buildBundle(image, After, Before),
 	} {
 		if err := e.Encode(document); err != nil {
 			panic(err) // maps of strings always marshal
@@ -134,14 +140,15 @@ func FBC(image string) []byte {
 	return out.Bytes()
 }
 
-func csvName(version string) string { return Package + ".v" + version }
+func formatCSVName(version string) string { return Package + ".v" + version }
 
-func bundle(image, version, replaces string) map[string]any {
-	raw, err := object(csv(image, version, replaces)).MarshalJSON()
+// buildBundle returns the catalog's document for a version. replaces is empty for the first version.
+func buildBundle(image, version, replaces string) map[string]any {
+	raw, err := toUnstructured(buildCSV(image, version, replaces)).MarshalJSON()
 	if err != nil {
-		panic(err) // it was made of an object with a kind
+		panic(err) // a typed object with a kind always marshals
 	}
-	return map[string]any{"schema": "olm.bundle", "package": Package, "name": csvName(version),
+	return map[string]any{"schema": "olm.bundle", "package": Package, "name": formatCSVName(version),
 		"properties": []map[string]any{
 			{"type": "olm.package", "value": map[string]string{"packageName": Package, "version": version}},
 			{"type": "olm.bundle.object", "value": map[string]any{"data": raw}},
@@ -153,7 +160,8 @@ const description = "A stand-in for an operator of yours: OLM installs and upgra
 	"kind of its own. It runs an empty OCI registry out of Bellwether's own image, so that nothing else has to be " +
 	"pulled."
 
-func csv(image, version, replaces string) *operatorsv1alpha1.ClusterServiceVersion {
+// buildCSV returns the ClusterServiceVersion of a version of the sample operator.
+func buildCSV(image, version, replaces string) *operatorsv1alpha1.ClusterServiceVersion {
 	modes := []operatorsv1alpha1.InstallMode{
 		{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true},
 		{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace, Supported: true},
@@ -161,11 +169,12 @@ func csv(image, version, replaces string) *operatorsv1alpha1.ClusterServiceVersi
 		{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true},
 	}
 	if replaces != "" {
-		replaces = csvName(replaces)
+		replaces = formatCSVName(replaces)
 	}
 	return &operatorsv1alpha1.ClusterServiceVersion{
-		TypeMeta: typeMeta(operatorsv1alpha1.SchemeGroupVersion.String(), operatorsv1alpha1.ClusterServiceVersionKind),
-		ObjectMeta: metav1.ObjectMeta{Name: csvName(version), Annotations: map[string]string{
+		TypeMeta: newTypeMeta(operatorsv1alpha1.SchemeGroupVersion.String(),
+			operatorsv1alpha1.ClusterServiceVersionKind),
+		ObjectMeta: metav1.ObjectMeta{Name: formatCSVName(version), Annotations: map[string]string{
 			"capabilities": "Basic Install", "containerImage": image}},
 		Spec: operatorsv1alpha1.ClusterServiceVersionSpec{
 			DisplayName: "Bellwether Sample", Description: description, Replaces: replaces, InstallModes: modes,
@@ -175,14 +184,14 @@ func csv(image, version, replaces string) *operatorsv1alpha1.ClusterServiceVersi
 				StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
 				StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
 					DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{Name: Package,
-						Spec: deployment(map[string]string{"app.kubernetes.io/name": Package}, map[string]string{
-							"app.kubernetes.io/version": version}, registry(image))}}}},
+						Spec: buildDeploymentSpec(map[string]string{"app.kubernetes.io/name": Package},
+							map[string]string{"app.kubernetes.io/version": version}, buildRegistryContainer(image))}}}},
 		},
 	}
 }
 
-// deployment runs a container in one pod, as restricted as Pod Security knows.
-func deployment(selector, annotations map[string]string, c corev1.Container,
+// buildDeploymentSpec returns a Deployment with one pod that meets the restricted level of Pod Security.
+func buildDeploymentSpec(selector, annotations map[string]string, c corev1.Container,
 	volumes ...corev1.Volume) appsv1.DeploymentSpec {
 	return appsv1.DeploymentSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: selector},
 		Template: corev1.PodTemplateSpec{
@@ -194,11 +203,11 @@ func deployment(selector, annotations map[string]string, c corev1.Container,
 		}}
 }
 
-// registry is a container with `bellwether registry serve`. It listens on the pod's own address, also where that is one
-// of IPv6.
-func registry(image string, more ...string) corev1.Container {
+// buildRegistryContainer returns a container that runs `bellwether registry serve`. It listens on the pod's own
+// address, so that it also works with IPv6.
+func buildRegistryContainer(image string, extraArgs ...string) corev1.Container {
 	return corev1.Container{Name: "registry", Image: image,
-		Args: append([]string{"registry", "serve", "--addr=[$(POD_IP)]:" + strconv.Itoa(CatalogPort)}, more...),
+		Args: append([]string{"registry", "serve", "--addr=[$(POD_IP)]:" + strconv.Itoa(CatalogPort)}, extraArgs...),
 		Env: []corev1.EnvVar{{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{
 			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}},
 		Ports: []corev1.ContainerPort{{Name: "registry", ContainerPort: CatalogPort}},
@@ -212,15 +221,15 @@ func registry(image string, more ...string) corev1.Container {
 	}
 }
 
-func typeMeta(version, kind string) metav1.TypeMeta {
+func newTypeMeta(version, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: version, Kind: kind}
 }
 
-// object is what is applied of a typed object: no status, and no fields that only look set.
-func object(typed any) *unstructured.Unstructured {
+// toUnstructured converts a typed object for a server-side apply: it removes the status and the empty fields.
+func toUnstructured(typed any) *unstructured.Unstructured {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
-		panic(err) // types of Kubernetes and of ours always convert
+		panic(err) // types of Kubernetes and Bellwether always convert
 	}
 	delete(fields, "status")
 	return &unstructured.Unstructured{Object: fields}
