@@ -4,13 +4,11 @@
 package read
 
 import (
-	"bytes"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
-	"github.com/OpenSLO/go-sdk/pkg/openslo"
-	v1 "github.com/OpenSLO/go-sdk/pkg/openslo/v1"
-	"github.com/OpenSLO/go-sdk/pkg/openslosdk"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
@@ -18,7 +16,7 @@ import (
 
 // references contains the objects that SLOs of a file can refer to, by name.
 type references struct {
-	slis map[string]v1.SLISpec
+	slis map[string]openSLISpec
 	// systems are the types of DataSources.
 	systems map[string]string
 	// invalid are the names of SLIs that are refused.
@@ -28,22 +26,12 @@ type references struct {
 // readOpenSLO reads SLOs, and the objects that they refer to, from the documents of one file. The
 // service is the operator. Alert policies are ignored, because Bellwether has its own alerts.
 func readOpenSLO(into *set, documents []document) {
-	refs := references{slis: map[string]v1.SLISpec{}, systems: map[string]string{}, invalid: map[string]bool{}}
-	var slos []v1.SLO
+	refs := references{slis: map[string]openSLISpec{}, systems: map[string]string{}, invalid: map[string]bool{}}
+	var slos []openSLO
 	for _, doc := range documents {
-		objects, err := decodeOpenSLO(doc.text)
-		if err != nil {
-			into.refuse(doc.kind+" "+doc.name, err)
-			refs.invalid[doc.name] = refs.invalid[doc.name] || doc.kind == string(openslo.KindSLI)
-			continue
-		}
-		for _, s := range openslosdk.FilterByType[v1.SLI](objects) {
-			refs.slis[s.Metadata.Name] = s.Spec
-		}
-		for _, s := range openslosdk.FilterByType[v1.DataSource](objects) {
-			refs.systems[s.Metadata.Name] = s.Spec.Type
-		}
-		slos = append(slos, openslosdk.FilterByType[v1.SLO](objects)...)
+		err := refs.add(doc, &slos)
+		into.refuse(doc.kind+" "+doc.name, err)
+		refs.invalid[doc.name] = refs.invalid[doc.name] || err != nil && doc.kind == openKindSLI
 	}
 	for _, s := range slos {
 		name := "SLO " + s.Metadata.Name
@@ -55,21 +43,36 @@ func readOpenSLO(into *set, documents []document) {
 	}
 }
 
-// decodeOpenSLO decodes and validates the objects of a document.
-func decodeOpenSLO(text []byte) ([]openslo.Object, error) {
-	objects, err := openslosdk.Decode(bytes.NewReader(text), openslosdk.FormatYAML)
-	if err == nil {
-		err = openslosdk.Validate(objects...)
+// add decodes and checks the object of a document, and keeps it: an SLO in slos, what SLOs refer to in refs.
+func (refs references) add(doc document, slos *[]openSLO) error {
+	switch {
+	case doc.kind == openKindSLO:
+		s, err := decodeOpen(doc.text, checkOpenSLO)
+		if err != nil {
+			return err
+		}
+		*slos = append(*slos, s)
+	case doc.kind == openKindSLI:
+		s, err := decodeOpen(doc.text, checkOpenSLI)
+		if err != nil {
+			return err
+		}
+		refs.slis[s.Metadata.Name] = s.Spec
+	case doc.kind == openKindDataSource:
+		s, err := decodeOpen(doc.text, checkOpenDataSource)
+		if err != nil {
+			return err
+		}
+		refs.systems[s.Metadata.Name] = s.Spec.Type
+	case !slices.Contains(openIgnoredKinds, doc.kind):
+		return fmt.Errorf("%w: OpenSLO has no kind %q", ErrFormat, doc.kind)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	return objects, nil
+	return nil
 }
 
 // addOpenSLO adds an SLO to the set. It returns an error if the SLO cannot be read.
-func addOpenSLO(into *set, s v1.SLO, refs references) error {
-	if len(s.Spec.Objectives) != 1 || s.IsComposite() {
+func addOpenSLO(into *set, s openSLO, refs references) error {
+	if len(s.Spec.Objectives) != 1 || s.Spec.isComposite() {
 		return fmt.Errorf("%w: %d objectives or a composite; write an SLO for each", ErrUnsupported,
 			len(s.Spec.Objectives))
 	}
@@ -82,7 +85,7 @@ func addOpenSLO(into *set, s v1.SLO, refs references) error {
 		if !w.IsRolling || w.Calendar != nil {
 			return fmt.Errorf("%w: a calendar window; only rolling ones alert the same way on each day", ErrUnsupported)
 		}
-		if o.Period, err = slo.ParsePeriod(w.Duration.String()); err != nil {
+		if o.Period, err = slo.ParsePeriod(w.Duration); err != nil {
 			return err
 		}
 	}
@@ -115,7 +118,7 @@ const (
 )
 
 // setMethod reads how the budget is counted. A ratio that was computed before can only be counted by slices.
-func setMethod(sli *slo.OwnSLI, s v1.SLO) error {
+func setMethod(sli *slo.OwnSLI, s openSLO) error {
 	method := slo.Method(s.Spec.BudgetingMethod)
 	if sli.Method != "" && method != sli.Method {
 		return fmt.Errorf("%w: budgetingMethod %s of a raw ratio; use %s", ErrUnsupported, method, sli.Method)
@@ -124,7 +127,8 @@ func setMethod(sli *slo.OwnSLI, s v1.SLO) error {
 		sli.Method = method
 	}
 	o := s.Spec.Objectives[0]
-	if w := o.TimeSliceWindow; w != nil && w.Duration() != slo.Step {
+	w := o.TimeSliceWindow
+	if d, err := time.ParseDuration(w); w != "" && (err != nil || d != slo.Step) {
 		return fmt.Errorf("%w: a timeSliceWindow of %s; slices are of %s", ErrUnsupported, w, slo.Step)
 	}
 	if method != slo.Timeslices {
@@ -147,7 +151,7 @@ func formatPercent(ratio float64) string {
 }
 
 // readTarget reads the target of an objective.
-func readTarget(o v1.SLOObjective) (slo.PPM, error) {
+func readTarget(o openObjective) (slo.PPM, error) {
 	switch {
 	case o.TargetPercent != nil:
 		return slo.ParseTarget(formatDecimal(*o.TargetPercent))
@@ -158,12 +162,12 @@ func readTarget(o v1.SLOObjective) (slo.PPM, error) {
 }
 
 // findIndicator returns the spec of an SLO's indicator: its own, or the SLI that it refers to.
-func (refs references) findIndicator(s v1.SLO) (v1.SLISpec, error) {
+func (refs references) findIndicator(s openSLO) (openSLISpec, error) {
 	if s.Spec.Indicator != nil {
 		return s.Spec.Indicator.Spec, nil
 	}
 	if s.Spec.IndicatorRef == nil {
-		return v1.SLISpec{}, fmt.Errorf("%w: it has no indicator", ErrFormat)
+		return openSLISpec{}, fmt.Errorf("%w: it has no indicator", ErrFormat)
 	}
 	spec, ok := refs.slis[*s.Spec.IndicatorRef]
 	if refs.invalid[*s.Spec.IndicatorRef] {
@@ -177,7 +181,7 @@ func (refs references) findIndicator(s v1.SLO) (v1.SLISpec, error) {
 
 // readRatio reads an SLI from a ratio of requests: by bad requests, by good
 // requests, or as a raw ratio. The notes explain how queries were interpreted.
-func (refs references) readRatio(name string, spec v1.SLISpec, givenUnit string) (sli slo.OwnSLI, notes []string,
+func (refs references) readRatio(name string, spec openSLISpec, givenUnit string) (sli slo.OwnSLI, notes []string,
 	err error) {
 	r := spec.RatioMetric
 	switch {
@@ -213,7 +217,7 @@ func (refs references) readRatio(name string, spec v1.SLISpec, givenUnit string)
 }
 
 // readRequests reads a query of requests. kind is the kind of requests, for messages.
-func (refs references) readRequests(kind string, m *v1.SLIMetricSpec, counter bool, givenUnit string) (requestQuery,
+func (refs references) readRequests(kind string, m *openMetric, counter bool, givenUnit string) (requestQuery,
 	error) {
 	text, err := refs.readQuery(m, counter)
 	if err != nil {
@@ -226,19 +230,19 @@ func (refs references) readRequests(kind string, m *v1.SLIMetricSpec, counter bo
 }
 
 // readRawRatio reads an SLI from a ratio of good or bad requests that was computed before.
-func (refs references) readRawRatio(name string, r *v1.SLIRatioMetric) (slo.OwnSLI, error) {
+func (refs references) readRawRatio(name string, r *openRatio) (slo.OwnSLI, error) {
 	text, err := refs.readQuery(r.Raw, false)
 	if err != nil {
 		return slo.OwnSLI{}, err
 	}
-	if r.RawType == v1.SLIRawMetricTypeSuccess {
+	if r.RawType == openRawSuccess {
 		text = "1 - (" + text + ")"
 	}
 	return newRatioSLI(name, text)
 }
 
 // readQuery reads a Prometheus query. It wraps a plain counter in a rate.
-func (refs references) readQuery(m *v1.SLIMetricSpec, counter bool) (string, error) {
+func (refs references) readQuery(m *openMetric, counter bool) (string, error) {
 	if m == nil {
 		return "", fmt.Errorf("%w: a ratioMetric without good or bad", ErrFormat)
 	}
@@ -266,7 +270,7 @@ func (refs references) readQuery(m *v1.SLIMetricSpec, counter bool) (string, err
 
 // checkSource returns an error if a query is not for Prometheus, by
 // its own type and the type of the DataSource that it refers to.
-func (refs references) checkSource(source v1.SLIMetricSource) error {
+func (refs references) checkSource(source openMetricSource) error {
 	system, known := refs.systems[source.MetricSourceRef]
 	if source.MetricSourceRef != "" && !known && source.Type == "" {
 		return fmt.Errorf("%w: there is no DataSource %q in the same file, so its type is not known: add it, or set "+
