@@ -8,19 +8,20 @@ package registry
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"regexp"
 	"sync/atomic"
 	"time"
 
-	"github.com/distribution/distribution/v3/configuration"
-	"github.com/distribution/distribution/v3/registry/handlers"
-	_ "github.com/distribution/distribution/v3/registry/storage/driver/filesystem" // The storage of a Root.
-	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"   // The storage without one.
+	"github.com/distribution/distribution/v3/registry/storage"
+	storagedriver "github.com/distribution/distribution/v3/registry/storage/driver"
+	"github.com/distribution/distribution/v3/registry/storage/driver/filesystem"
+	"github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
 	"github.com/sirupsen/logrus"
 )
 
@@ -90,28 +91,25 @@ func refuseWrites(isFilled *atomic.Bool, next http.Handler) http.Handler {
 }
 
 // newHandler returns the handler of a registry that keeps its content in o.Root or in memory.
-func newHandler(ctx context.Context, o Options) (handler http.Handler, err error) {
-	// The library logs every request through the process-wide logger, which nothing else in this program uses.
+func newHandler(ctx context.Context, o Options) (http.Handler, error) {
+	// The library logs through the process-wide logger, which nothing else in this program uses.
 	logrus.SetLevel(logrus.ErrorLevel)
 	logrus.SetOutput(cmp.Or(o.Log, io.Discard))
 
-	config := &configuration.Configuration{Storage: configuration.Storage{
-		"delete":      {"enabled": true},
-		"maintenance": {"uploadpurging": map[any]any{"enabled": false}},
-	}}
-	if o.Root == "" {
-		config.Storage["inmemory"] = configuration.Parameters{}
-	} else {
-		config.Storage["filesystem"] = configuration.Parameters{"rootdirectory": o.Root}
-	}
-	// The secret signs the state of uploads, which do not outlive the process.
-	config.HTTP.Secret = rand.Text()
-
-	defer func() {
-		// The library panics if it cannot use its storage.
-		if p := recover(); p != nil {
-			err = fmt.Errorf("open storage: %v", p)
+	content := storagedriver.StorageDriver(inmemory.New())
+	if o.Root != "" {
+		if err := os.MkdirAll(o.Root, 0o755); err != nil {
+			return nil, err
 		}
-	}()
-	return handlers.NewApp(ctx, config), nil
+		content = filesystem.New(filesystem.DriverParameters{RootDirectory: o.Root, MaxThreads: maxCalls})
+	}
+	store, err := storage.NewRegistry(ctx, content, storage.EnableDelete, storage.EnableValidateImageIndexImagesExist,
+		storage.ManifestURLsAllowRegexp(regexp.MustCompile("^$")))
+	if err != nil {
+		return nil, err
+	}
+	return handler{store: store}.router(), nil
 }
+
+// maxCalls is how many calls of the file system run at a time.
+const maxCalls = 100
