@@ -22,11 +22,21 @@ type lifecycle interface {
 	APILifecycleRemoved() (major, minor int)
 }
 
-// findLifecycleRemoval returns the first version of Kubernetes that does not serve a kind; empty if none is known.
-func findLifecycleRemoval(kind schema.GroupVersionKind) string {
+// removedKinds are kinds without a type in k8s.io/api, from the deprecation guide of Kubernetes:
+// https://kubernetes.io/docs/reference/using-api/deprecation-guide/.
+var removedKinds = map[schema.GroupVersionKind]string{
+	{Group: "apiextensions.k8s.io", Version: "v1beta1", Kind: "CustomResourceDefinition"}: "1.22",
+	{Group: "apiregistration.k8s.io", Version: "v1beta1", Kind: "APIService"}:             "1.22",
+	{Group: "policy", Version: "v1beta1", Kind: "PodSecurityPolicy"}:                      "1.25",
+	{Group: "autoscaling", Version: "v2beta1", Kind: "HorizontalPodAutoscaler"}:           "1.25",
+	{Group: "autoscaling", Version: "v2beta2", Kind: "HorizontalPodAutoscaler"}:           "1.26",
+}
+
+// findRemoval returns the first version of Kubernetes that does not serve a kind; empty if none is known.
+func findRemoval(kind schema.GroupVersionKind) string {
 	object, err := scheme.Scheme.New(kind)
 	if err != nil {
-		return ""
+		return removedKinds[kind]
 	}
 	removed, ok := object.(lifecycle)
 	if !ok {

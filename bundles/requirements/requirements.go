@@ -8,13 +8,8 @@ package requirements
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
-	"github.com/operator-framework/api/pkg/manifests"
-	"github.com/operator-framework/api/pkg/validation"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles"
@@ -36,34 +31,11 @@ func RemovedAPIs(b *bundles.Bundle) []RemovedAPI {
 		if o == b.CSVObject() {
 			continue
 		}
-		if version := findRemoval(b, o); version != "" {
+		if version := findRemoval(o.GroupVersionKind()); version != "" {
 			out = append(out, RemovedAPI{Object: o, In: version})
 		}
 	}
 	return out
-}
-
-// findRemoval returns the first version of Kubernetes without the API of an object; empty if none is known. It uses the
-// types of k8s.io/api. For APIs without types there, it uses a validator of operator-framework/api, whose message
-// contains the version. The validator is called for one object at a time.
-func findRemoval(b *bundles.Bundle, o *bundles.Object) string {
-	if version := findLifecycleRemoval(o.GroupVersionKind()); version != "" {
-		return version
-	}
-	single := &manifests.Bundle{Name: b.Name, CSV: b.CSV, Objects: []*unstructured.Unstructured{o.Unstructured}}
-	if d := DecodeV1beta1CRD(o); d != nil {
-		single.V1beta1CRDs = append(single.V1beta1CRDs, d)
-	}
-	for _, result := range validation.AlphaDeprecatedAPIsValidator.Validate(single) {
-		for _, e := range slices.Concat(result.Errors, result.Warnings) {
-			_, version, found := strings.Cut(e.Error(), "removed in v")
-			version, _, _ = strings.Cut(version, ". ")
-			if found && version != "" { // other messages are about spec.minKubeVersion
-				return version
-			}
-		}
-	}
-	return ""
 }
 
 // DecodeV1beta1CRD decodes a CustomResourceDefinition of v1beta1. It returns nil if the object is none or does
