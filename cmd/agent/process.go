@@ -33,7 +33,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
-	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/agent"
 	"github.com/bellwether-dev/bellwether/controllers/agent/credentials"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
@@ -138,7 +138,7 @@ func (p *process) serve(ctx context.Context, t target, started func()) error {
 		Ports: t.ports})
 	defer views.Close()
 	f := p.flags
-	connection, err := controllers.AddAgent(hub, local, controllers.AgentOptions{
+	connection, err := agent.Add(hub, local, agent.Options{
 		Cluster: t.cluster, Namespace: t.namespace, Holder: p.holder, Version: version.Get().Version,
 		LeaseEvery: f.leaseEvery, OwnNamespace: t.ownNamespace, LeaseFor: f.leaseFor, CountEvery: f.countEvery,
 		MonitorLabels: f.monitorLabels,
@@ -227,7 +227,7 @@ func (p *process) newLocal(ctx context.Context, t target, clock *startup.Clock) 
 			bounded.Timeout = discoveryTimeout
 			return olmv0.Mapper(c, &bounded)
 		}
-		o.Cache = controllers.AgentCache()
+		o.Cache = agent.Cache()
 		o.Client.Cache = &client.CacheOptions{Unstructured: true}
 	})
 	if err != nil {

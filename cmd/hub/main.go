@@ -23,7 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/silences"
 	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
-	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/hub"
 	"github.com/bellwether-dev/bellwether/controllers/hub/discovery"
 	"github.com/bellwether-dev/bellwether/controllers/hub/paging"
 	"github.com/bellwether-dev/bellwether/controllers/hub/silence"
@@ -197,9 +197,9 @@ func run(ctx context.Context, f flags) error {
 	f.slo.Namespace = cmp.Or(f.slo.Namespace, f.electionNamespace)
 	f.paging.Namespace, f.silence.Namespace = f.slo.Namespace, f.slo.Namespace
 	f.paging.Alertmanager = f.silence.Alertmanager
-	catalogs := controllers.NewCatalogs(f.cacheDir)
+	catalogs := hub.NewCatalogs(f.cacheDir)
 	defer catalogs.Close()
-	if err := controllers.AddHub(mgr, controllers.HubOptions{
+	if err := hub.Add(mgr, hub.Options{
 		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, MaxChanges: f.maxChanges,
 		Catalogs: catalogs, SLO: f.slo, Paging: f.paging,
 		Silence: f.silence, Discovery: f.discovery, Probes: addresses,
@@ -237,7 +237,7 @@ func newManager(f flags) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         controllers.HubCache(),
+		Cache:                         hub.Cache(),
 		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddr},
 		HealthProbeBindAddress:        f.healthAddr,
 		LeaderElection:                f.leaderElect,

@@ -36,7 +36,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/controllers"
+	agentcontrollers "github.com/bellwether-dev/bellwether/controllers/agent"
 	"github.com/bellwether-dev/bellwether/controllers/agent/install"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/engines"
@@ -264,7 +264,7 @@ func (f *Fleet) startGroup(ctx context.Context, hub *rest.Config, mapper meta.RE
 }
 
 func (f *Fleet) addInstall(manager ctrl.Manager, triggers install.Triggers, workers int, group []*cluster) error {
-	bounded, err := controllers.WithBoundedEvents(manager)
+	bounded, err := agentcontrollers.WithBoundedEvents(manager)
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func importsOf(t *testing.T, name string, text []byte) []string {
 }
 
 // TestOnlyTheWiringKnowsAnEngine fails for a controller that imports an engine. The files directly in the folder
-// controllers, which build the programs, pass the engine to the controller.
+// controllers/agent, which put the agent together, pass the engine to the controller.
 func TestOnlyTheWiringKnowsAnEngine(t *testing.T) {
 	wirings := 0
 	walkSources(t, os.DirFS(root(t)), func(file string, text []byte) {
@@ -151,10 +151,10 @@ func TestOnlyTheWiringKnowsAnEngine(t *testing.T) {
 			return strings.HasPrefix(imported+"/", "engines/olmv0/")
 		})
 		switch {
-		case isKnowing && path.Dir(file) == "controllers":
+		case isKnowing && path.Dir(file) == "controllers/agent":
 			wirings++
 		case isKnowing:
-			t.Errorf("%s imports an engine: have controllers/agent.go hand over what it needs", file)
+			t.Errorf("%s imports an engine: have controllers/agent/agent.go hand over what it needs", file)
 		}
 	})
 	if wirings == 0 {
@@ -163,7 +163,8 @@ func TestOnlyTheWiringKnowsAnEngine(t *testing.T) {
 }
 
 // TestControllersMeetOnlyInObjects fails for a controller that imports another controller. All controllers may import
-// the kit, which imports no controller.
+// the kit, which imports no controller. What puts a program together imports no controller of the other one, because
+// the program would carry all that the controller needs.
 func TestControllersMeetOnlyInObjects(t *testing.T) {
 	for _, problem := range meetings(t, os.DirFS(root(t))) {
 		t.Error(problem)
@@ -181,7 +182,9 @@ func TestMeetings(t *testing.T) {
 		"controllers/agent/job/a.go":      "controllers/agent/scan",
 		"controllers/kit/a.go":            "controllers/hub/fleet",
 		"controllers/kit/conditions/a.go": "controllers/kit",
-		"controllers/all.go":              "controllers/hub/fleet",
+		"controllers/hub/hub.go":          "controllers/hub/fleet",
+		"controllers/hub/probes.go":       "controllers/probe",
+		"controllers/hub/jobs.go":         "controllers/agent/job",
 		"cmd/hub/a.go":                    "controllers/hub/fleet",
 	} {
 		tree[file] = fileImporting(module + "/" + imported)
@@ -190,6 +193,7 @@ func TestMeetings(t *testing.T) {
 		"controllers/agent/job/a.go imports controllers/agent/scan: only kit is for all controllers",
 		"controllers/hub/fleet/b_test.go imports controllers/probe: only kit is for all controllers",
 		"controllers/hub/fleet/sub/b.go imports controllers/hub/operator: only kit is for all controllers",
+		"controllers/hub/jobs.go imports controllers/agent/job: it does not run on the hub",
 		"controllers/kit/a.go imports controllers/hub/fleet: only kit is for all controllers",
 	}
 	if diff := cmp.Diff(want, meetings(t, tree)); diff != "" {
@@ -206,16 +210,23 @@ func meetings(t *testing.T, tree fs.FS) []string {
 		if path.Ext(file) != ".go" || from == "" {
 			return
 		}
+		program, isWiring := strings.CutSuffix(from, "/")
 		for _, imported := range importsOf(t, file, text) {
-			if to := controllerOf(imported); to != "" && to != "kit" && to != from {
+			to := controllerOf(imported)
+			switch {
+			case to == "" || to == "kit" || to == from:
+			case !isWiring:
 				found = append(found, fmt.Sprintf("%s imports %s: only kit is for all controllers", file, imported))
+			case strings.Contains(to, "/") && !strings.HasPrefix(to, from):
+				found = append(found, fmt.Sprintf("%s imports %s: it does not run on the %s", file, imported, program))
 			}
 		}
 	})
 	return found
 }
 
-// controllerOf returns the name of the controller that a folder belongs to. It returns "" if there is none.
+// controllerOf returns the name of the controller that a folder belongs to: "hub/" and "agent/" for the folders that put
+// the programs together, and "" if there is none.
 func controllerOf(folder string) string {
 	below, ok := strings.CutPrefix(folder, "controllers/")
 	if !ok {

@@ -31,7 +31,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers"
+	hubcontrollers "github.com/bellwether-dev/bellwether/controllers/hub"
 	"github.com/bellwether-dev/bellwether/controllers/hub/catalog"
 	"github.com/bellwether-dev/bellwether/controllers/hub/fleet"
 	"github.com/bellwether-dev/bellwether/controllers/hub/operator"
@@ -154,7 +154,7 @@ func (h *harness) startHub(t *testing.T) {
 		change(config)
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: h.scheme, Cache: controllers.HubCache(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: h.scheme, Cache: hubcontrollers.Cache(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: skipNameValidation(),
 	})
 	must(t, err)
@@ -173,12 +173,12 @@ func (h *harness) startHub(t *testing.T) {
 
 func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 	t.Helper()
-	catalogs := controllers.NewCatalogs("")
+	catalogs := hubcontrollers.NewCatalogs("")
 	if h.whole {
 		h.metrics = prometheus.NewRegistry()
 		h.silence.Namespace, h.silence.Recheck = hubNamespace, time.Second
 		h.paging.Namespace, h.paging.Recheck = hubNamespace, time.Second
-		must(t, controllers.AddHub(mgr, controllers.HubOptions{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics,
+		must(t, hubcontrollers.Add(mgr, hubcontrollers.Options{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics,
 			SLO: h.slo, Paging: h.paging, Silence: h.silence}))
 		return
 	}

@@ -43,7 +43,7 @@ import (
 	server "github.com/bellwether-dev/bellwether/alerts/prometheus"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers"
+	hubcontrollers "github.com/bellwether-dev/bellwether/controllers/hub"
 	"github.com/bellwether-dev/bellwether/controllers/hub/changeevents"
 	"github.com/bellwether-dev/bellwether/controllers/hub/paging"
 	"github.com/bellwether-dev/bellwether/controllers/hub/rollout"
@@ -149,7 +149,7 @@ func (f *fixture) startHub() (stop func()) {
 	yes := true
 	// A hub of another test would take this one's rollouts on.
 	own := labels.SelectorFromSet(labels.Set{v1alpha1.LabelOperatorNamespace: f.namespace})
-	caches := controllers.HubCache()
+	caches := hubcontrollers.Cache()
 	caches.ByObject[&v1alpha1.OperatorRollout{}] = cache.ByObject{Namespaces: map[string]cache.Config{f.namespace: {}}}
 	caches.ByObject[&v1alpha1.OperatorInstall{}] = cache.ByObject{Label: own}
 	mgr, err := ctrl.NewManager(f.hub, ctrl.Options{

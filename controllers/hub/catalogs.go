@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package hub
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
 // Catalogs reads published catalogs for the hub's controllers and returns the
@@ -19,7 +20,7 @@ import (
 type Catalogs struct {
 	client  *oci.Client
 	loader  *load.Loader
-	secrets PullSecrets
+	secrets kit.PullSecrets
 }
 
 // readBudget limits the memory of one read of a catalog. docs/reference/limits.md describes the
@@ -45,7 +46,15 @@ func (c *Catalogs) Close() { c.client.Close() }
 // ReadSecrets lets catalogs name a Secret in their namespace as the login. serviceAccount is the
 // hub's account as namespace:name. It is used in the message about a missing permission.
 func (c *Catalogs) ReadSecrets(live client.Reader, serviceAccount string) {
-	c.secrets = PullSecrets{Live: live, Allow: describeHubPermission(serviceAccount)}
+	c.secrets = kit.PullSecrets{Live: live, Allow: describePermission(serviceAccount)}
+}
+
+// describePermission returns a function with the instructions for the owner of a namespace to let the hub read one
+// Secret in it.
+func describePermission(serviceAccount string) func(namespace, name string) string {
+	return func(namespace, name string) string {
+		return kit.DescribeSecretPermission("hub.pullSecrets", "bellwether-pull", serviceAccount, namespace, name)
+	}
 }
 
 // buildSource returns the source that a catalog in a namespace names, with its login.

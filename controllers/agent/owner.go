@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package agent
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // newEffectiveVetoReader returns a function that reads the veto that the agent reports to the
 // hub. An agent with read-only access refuses every change.
-func newEffectiveVetoReader(live client.Reader, o AgentOptions) func(context.Context) (*v1alpha1.ClusterVeto, error) {
+func newEffectiveVetoReader(live client.Reader, o Options) func(context.Context) (*v1alpha1.ClusterVeto, error) {
 	if !o.ReadOnly {
 		return newVetoReader(live, o.OwnNamespace)
 	}
@@ -49,4 +49,10 @@ func newPolicyReader(live client.Reader, namespace string) func(context.Context)
 		}
 		return localpolicy.Parse(found.Data, namespace), nil
 	}
+}
+
+// describePermission returns the instructions for the owner of a cluster to let its agent read one Secret in the agent's
+// namespace.
+func describePermission(_, _ string) string {
+	return "add it to agent.pullSecrets of the chart on the cluster"
 }

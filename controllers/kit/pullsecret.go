@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package kit
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
 var errEmptySecret = errors.New("the Secret has no login")
@@ -50,18 +49,4 @@ func (p PullSecrets) Read(ctx context.Context, namespace, name string) ([]byte, 
 		return nil, fmt.Errorf("%w: Secret %s/%s: %w", oci.ErrDenied, namespace, name, errEmptySecret)
 	}
 	return config, nil
-}
-
-// describeHubPermission returns a function with the instructions for the owner of a namespace to
-// let the hub read one Secret in it.
-func describeHubPermission(serviceAccount string) func(namespace, name string) string {
-	return func(namespace, name string) string {
-		return kit.DescribeSecretPermission("hub.pullSecrets", "bellwether-pull", serviceAccount, namespace, name)
-	}
-}
-
-// describeAgentPermission returns the instructions for the owner of a cluster to let its agent
-// read one Secret in the agent's namespace.
-func describeAgentPermission(_, _ string) string {
-	return "add it to agent.pullSecrets of the chart on the cluster"
 }

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package agent
 
 import (
 	"context"

@@ -1,10 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controllers lists all controllers: AddHub adds the controllers of the
-// hub, and AddAgent the controllers of a fleet cluster's agent. It only connects
-// them and makes no decisions.
-package controllers
+// Package hub lists the controllers of the hub, which are in the folders below. It only connects them and makes no
+// decisions.
+package hub
 
 import (
 	"context"
@@ -29,8 +28,8 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 )
 
-// HubOptions configure the controllers of the hub.
-type HubOptions struct {
+// Options configure the controllers of the hub.
+type Options struct {
 	// Version is the version of the hub. The versions of agents are compared with it.
 	Version string
 	// LeaseGrace is added to the duration in an agent's Lease.
@@ -57,9 +56,8 @@ type HubOptions struct {
 	Metrics prometheus.Registerer
 }
 
-// AddHub adds all controllers of the hub to a manager. The manager's cache must
-// have the options of HubCache.
-func AddHub(mgr ctrl.Manager, o HubOptions) error {
+// Add adds all controllers of the hub to a manager. The manager's cache must have the options of Cache.
+func Add(mgr ctrl.Manager, o Options) error {
 	if o.Metrics == nil {
 		o.Metrics = metrics.Registry
 	}

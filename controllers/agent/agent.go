@@ -1,7 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+// Package agent lists the controllers of a fleet cluster's agent, which are in the folders below. It only connects
+// them and makes no decisions.
+package agent
 
 import (
 	"context"
@@ -30,6 +32,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/agent/scan"
 	"github.com/bellwether-dev/bellwether/controllers/agent/services"
 	"github.com/bellwether-dev/bellwether/controllers/agent/vitals"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
@@ -37,8 +40,8 @@ import (
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
 )
 
-// AgentOptions configure the controllers of a fleet cluster's agent.
-type AgentOptions struct {
+// Options configure the controllers of a fleet cluster's agent.
+type Options struct {
 	// Cluster is the FleetCluster's name.
 	Cluster string
 	// Namespace is the cluster's namespace on the hub.
@@ -87,21 +90,21 @@ type AgentOptions struct {
 	Metrics prometheus.Registerer
 }
 
-// AgentCache returns the options of the agent's cache: which objects of the fleet cluster are
+// Cache returns the options of the agent's cache: which objects of the fleet cluster are
 // cached, and with which fields.
-func AgentCache() cache.Options {
+func Cache() cache.Options {
 	o := olmv0.LocalCache()
 	maps.Copy(o.ByObject, probe.CacheByObject())
 	return o
 }
 
-// AddAgent adds all controllers of an agent. hub is a manager for the hub whose cache is
+// Add adds all controllers of an agent. hub is a manager for the hub whose cache is
 // restricted to the cluster's namespace. local is the fleet cluster.
 //
 // The returned connection is not part of the manager, because the manager starts nothing before
 // the caches of both clusters are filled. An agent whose API server is down, or whose
 // credentials the hub refuses, must still report this.
-func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (*Connection, error) {
+func Add(hub ctrl.Manager, local cluster.Cluster, o Options) (*Connection, error) {
 	boundedHub, err := WithBoundedEvents(hub)
 	if err != nil {
 		return nil, err
@@ -123,7 +126,7 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (*Connect
 // addManagement adds the controllers that manage operators. For an agent with read-only
 // access, it adds only a watcher for OLM. The returned function reports whether the
 // cluster serves OLM's API.
-func addManagement(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool),
+func addManagement(hub ctrl.Manager, local cluster.Cluster, o Options) (olm func() (served, known bool),
 	err error) {
 	if !o.ReadOnly {
 		return addControllers(hub, local, o)
@@ -163,7 +166,7 @@ func (c *Connection) Start(ctx context.Context) error {
 // addControllers adds the controllers that manage operators and report about them.
 // The returned function reports whether the cluster serves OLM's API; known is false
 // if that is not known yet.
-func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool),
+func addControllers(hub ctrl.Manager, local cluster.Cluster, o Options) (olm func() (served, known bool),
 	err error) {
 	if err := hub.Add(local); err != nil {
 		return nil, fmt.Errorf("add fleet cluster: %w", err)
@@ -216,7 +219,7 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 // addInstall adds the controller that installs operators, with the engine for OLM v0. olm
 // reports whether the cluster serves OLM's API, and kept returns the record of an operator that
 // is stored on the cluster.
-func addInstall(hub ctrl.Manager, local cluster.Cluster, freezes *freezeReader, o AgentOptions) (
+func addInstall(hub ctrl.Manager, local cluster.Cluster, freezes *freezeReader, o Options) (
 	olm func() (served, known bool),
 	kept func(context.Context, v1alpha1.OperatorReference) (*engines.Kept, error), err error) {
 	triggers := install.NewTriggers()
@@ -226,7 +229,7 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, freezes *freezeReader, 
 		Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, OLM: watcher.OLM, Now: o.Now,
 		Policy: newPolicyReader(local.GetAPIReader(), o.OwnNamespace),
 		PullSecret: func(ctx context.Context, name string) ([]byte, error) {
-			secrets := PullSecrets{Live: local.GetAPIReader(), Allow: describeAgentPermission}
+			secrets := kit.PullSecrets{Live: local.GetAPIReader(), Allow: describePermission}
 			return secrets.Read(ctx, o.OwnNamespace, name)
 		},
 	}, triggers.Notify)
@@ -245,7 +248,7 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, freezes *freezeReader, 
 // newConnection returns the agent's connection to its hub, and adds its
 // health checks to the manager.
 func newConnection(hub ctrl.Manager, local cluster.Cluster, direct client.Client, olm func() (served, known bool),
-	o AgentOptions) (*Connection, error) {
+	o Options) (*Connection, error) {
 	server, err := heartbeat.NewAPIServer(local.GetConfig())
 	if err != nil {
 		return nil, err

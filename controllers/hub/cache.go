@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package hub
 
 import (
 	"unique"
@@ -15,9 +15,9 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/hub/fleet"
 )
 
-// HubCache returns the options of the hub's cache: which objects of the hub's cluster are
+// Cache returns the options of the hub's cache: which objects of the hub's cluster are
 // cached, and with which fields.
-func HubCache() cache.Options {
+func Cache() cache.Options {
 	return cache.Options{DefaultTransform: compactObject, ByObject: fleet.CacheByObject()}
 }
 

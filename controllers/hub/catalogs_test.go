@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers_test
+package hub_test
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
-	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/hub"
 )
 
 // privateCatalog publishes a catalog in a registry that asks for a login, and returns its image and digest. The user is
@@ -97,7 +97,7 @@ func TestPullSecretOfACatalog(t *testing.T) {
 		},
 	}).WithObjects(pullSecret("a", "login", host, "u:p"), pullSecret("b", "wrong", host, "u:q"),
 		pullSecret("b", "elsewhere", "registry.example.com", "u:p"), opaque, empty).Build()
-	c := controllers.NewCatalogs(t.TempDir())
+	c := hub.NewCatalogs(t.TempDir())
 	defer c.Close()
 	c.ReadSecrets(live, "bellwether-system:bellwether-hub")
 	named := func(secret string) v1alpha1.CatalogSource {

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package hub
 
 import (
 	"encoding/json"
@@ -13,18 +13,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -58,25 +54,6 @@ func TestShrunkObjectsKeepWhatIsRead(t *testing.T) {
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "a/b"}
 	if got, err := compactObject(tombstone); got != tombstone || err != nil {
 		t.Errorf("a tombstone becomes %v, error %v", got, err)
-	}
-}
-
-// TestAgentCacheHasEachKindOnce: of two entries for a kind, the cache takes one by chance.
-func TestAgentCacheHasEachKindOnce(t *testing.T) {
-	scheme := clientgoscheme.Scheme
-	if err := operatorsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	seen := map[schema.GroupVersionKind]bool{}
-	for o := range AgentCache().ByObject {
-		kind, err := apiutil.GVKForObject(o, scheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if seen[kind] {
-			t.Errorf("%s has two entries", kind)
-		}
-		seen[kind] = true
 	}
 }
 
