@@ -18,6 +18,10 @@ import (
 // interruptDelay is how long tests may take to stop what they started, once they are interrupted.
 const interruptDelay = time.Minute
 
+// productNice is how much the tests of the product, and their compilers, yield to those of the testbed: these start API
+// servers, which break when they get no processor for half a minute.
+const productNice = 10
+
 // GoTest runs jobs with the go command.
 type GoTest struct {
 	// Root is the root of the tree.
@@ -48,6 +52,11 @@ func (g GoTest) Run(ctx context.Context, job Job, listener Listener) error {
 	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start go test: %w", err)
+	}
+	if job.Module == "." {
+		if err := syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, productNice); err != nil {
+			_, _ = fmt.Fprintf(out, "tests of the product do not yield: %v\n", err)
+		}
 	}
 	failures := &failureCount{Listener: listener}
 	err = readEvents(stdout, failures, out.print)
