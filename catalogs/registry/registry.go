@@ -98,7 +98,7 @@ func newHandler(ctx context.Context, o Options) (http.Handler, error) {
 
 	content := storagedriver.StorageDriver(inmemory.New())
 	if o.Root != "" {
-		if err := os.MkdirAll(o.Root, 0o755); err != nil {
+		if err := os.MkdirAll(o.Root, 0o750); err != nil {
 			return nil, err
 		}
 		content = filesystem.New(filesystem.DriverParameters{RootDirectory: o.Root, MaxThreads: maxCalls})

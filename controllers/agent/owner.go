@@ -51,8 +51,8 @@ func newPolicyReader(live client.Reader, namespace string) func(context.Context)
 	}
 }
 
-// describePermission returns the instructions for the owner of a cluster to let its agent read one Secret in the agent's
-// namespace.
+// describePermission returns the instructions for the owner of a cluster to let its agent read one Secret in the
+// agent's namespace.
 func describePermission(_, _ string) string {
 	return "add it to agent.pullSecrets of the chart on the cluster"
 }

@@ -225,8 +225,8 @@ func meetings(t *testing.T, tree fs.FS) []string {
 	return found
 }
 
-// controllerOf returns the name of the controller that a folder belongs to: "hub/" and "agent/" for the folders that put
-// the programs together, and "" if there is none.
+// controllerOf returns the name of the controller that a folder belongs to: "hub/" and "agent/" for the folders that
+// put the programs together, and "" if there is none.
 func controllerOf(folder string) string {
 	below, ok := strings.CutPrefix(folder, "controllers/")
 	if !ok {

@@ -29,8 +29,8 @@ func TestProgramsImportFewModules(t *testing.T) {
 		imported := modulesOf(t, "./cmd/"+program)
 		for _, m := range slices.Sorted(maps.Keys(imported)) {
 			if !allowed[program][m] {
-				t.Errorf("%s imports %s for %s. Each user of the program pays for it: if nothing lighter does, list it in "+
-					"%s and say in docs/decisions what it costs", program, m, imported[m], programsFile)
+				t.Errorf("%s imports %s for %s. Each user of the program pays for it: if nothing lighter does, list "+
+					"it in %s and say in docs/decisions what it costs", program, m, imported[m], programsFile)
 			}
 			delete(allowed[program], m)
 		}
