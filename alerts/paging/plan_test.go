@@ -335,7 +335,8 @@ func TestObjects(t *testing.T) {
 
 // TestNoKeyIsShown searches for the keys in all outputs that a person can read.
 func TestNoKeyIsShown(t *testing.T) {
-	for _, value := range []string{policyKey, "short-and-secret", policyKey + "\n" + policyKey, "https://hooks.example.com/secret"} {
+	for _, value := range []string{policyKey, "short-and-secret", policyKey + "\n" + policyKey,
+		"https://hooks.example.com/secret"} {
 		f := newFixture(t)
 		f.policy("payments", "team", v1alpha1.PagingNamespace)
 		f.in.Secrets[paging.SecretRef{Namespace: "payments", Name: "pagerduty", Key: "key"}] = paging.Secret{

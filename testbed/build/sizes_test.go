@@ -4,8 +4,10 @@
 package build
 
 import (
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -19,11 +21,11 @@ func TestProgramsStayLight(t *testing.T) {
 		t.Skipf("the limits are for amd64, and this machine is %s", runtime.GOARCH)
 	}
 	t.Setenv("CGO_ENABLED", "0")
+	paths, err := Local(t.Context(), t.Output(), t.TempDir(), slices.Collect(maps.Keys(maxSizes))...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, limit := range maxSizes {
-		paths, err := Local(t.Context(), t.Output(), t.TempDir(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
 		program, err := os.Stat(paths[name])
 		if err != nil {
 			t.Fatal(err)
