@@ -75,7 +75,7 @@ help: ## Show this help
 
 .PHONY: demo
 demo: ## Start a hub and three clusters, upgrade an operator in waves, clean up (KEEP=1 leaves it running)
-	cd testbed && go run ./cmd/demo $(if $(filter-out 0 no false,$(KEEP)),--keep) $(ARGS)
+	cd testbed && go run ./cmd/run demo $(if $(filter-out 0 no false,$(KEEP)),--keep) $(ARGS)
 
 .PHONY: test
 test: ## Test what a change is likely to break (10 minutes on two cores; half an hour the first time)
@@ -189,7 +189,7 @@ pictures: components ## Record a run of the demo, and draw the pictures of dashb
 
 .PHONY: components
 components: ## Build the testbed's components into the user's cache (minutes the first time, then nothing)
-	cd testbed && go run ./cmd/testbed build
+	cd testbed && go run ./cmd/run components
 
 .PHONY: testbed
 testbed: ## Start a hub and a fleet of clusters; Ctrl-C stops them (ARGS='--clusters a,b')

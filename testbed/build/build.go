@@ -42,6 +42,17 @@ func Ensure(ctx context.Context, out io.Writer, names ...string) (map[string]str
 	if err != nil {
 		return nil, err
 	}
+	p := newProgress(out)
+	expected, err := missing(root, names)
+	if err != nil {
+		return nil, err
+	}
+	defer p.expect(ctx, expected)()
+	return ensure(ctx, p, root, names)
+}
+
+// ensure is Ensure, in the source tree at root.
+func ensure(ctx context.Context, p *progress, root string, names []string) (map[string]string, error) {
 	cache, err := cacheFolder("components")
 	if err != nil {
 		return nil, err
@@ -55,7 +66,7 @@ func Ensure(ctx context.Context, out io.Writer, names ...string) (map[string]str
 		if !ok {
 			return nil, fmt.Errorf("find component %q: %w", name, ErrUnknown)
 		}
-		folder, err := ensureGroup(ctx, out, cache, filepath.Join(root, "testbed", "components", g.name), g)
+		folder, err := ensureGroup(ctx, p, cache, sourceOf(root, g), g)
 		if err != nil {
 			return nil, fmt.Errorf("build %s: %w", g.name, err)
 		}
@@ -66,6 +77,34 @@ func Ensure(ctx context.Context, out io.Writer, names ...string) (map[string]str
 		}
 	}
 	return paths, nil
+}
+
+// missing returns what has to be compiled for the named components, in their order.
+func missing(root string, names []string) ([]target, error) {
+	cache, err := cacheFolder("components")
+	if err != nil {
+		return nil, err
+	}
+	var targets []target
+	seen := map[string]bool{}
+	for _, name := range names {
+		g, ok := groupOf(name)
+		if !ok {
+			return nil, fmt.Errorf("find component %q: %w", name, ErrUnknown)
+		}
+		if seen[g.name] || len(g.packages()) == 0 {
+			continue
+		}
+		seen[g.name] = true
+		key, err := groupKey(sourceOf(root, g), g)
+		if err != nil {
+			return nil, err
+		}
+		if !done(filepath.Join(cache, g.name+"-"+key)) {
+			targets = append(targets, target{g.module(sourceOf(root, g)), g.packages(), g.flags()})
+		}
+	}
+	return targets, nil
 }
 
 // cacheFolder returns the folder of finished builds of a kind: "components", "programs" or "releases".
@@ -81,14 +120,19 @@ func cacheFolder(kind string) (string, error) {
 	return folder, nil
 }
 
+// sourceOf returns the folder of the module of a group, in the source tree at root.
+func sourceOf(root string, g group) string {
+	return filepath.Join(root, "testbed", "components", g.name)
+}
+
 // ensureGroup returns the folder with all artifacts of g, whose module is in source.
-func ensureGroup(ctx context.Context, out io.Writer, cache, source string, g group) (string, error) {
+func ensureGroup(ctx context.Context, p *progress, cache, source string, g group) (string, error) {
 	key, err := groupKey(source, g)
 	if err != nil {
 		return "", err
 	}
-	return ensureFolder(ctx, out, cache, g.name, key, func(folder string) error {
-		return buildGroup(ctx, out, source, folder, g)
+	return ensureFolder(ctx, p.out, cache, g.name, key, func(folder string) error {
+		return buildGroup(ctx, p, source, folder, g)
 	})
 }
 
@@ -152,7 +196,7 @@ func lock(ctx context.Context, out io.Writer, path, name string) (func(), error)
 }
 
 // buildGroup puts all artifacts of g into target.
-func buildGroup(ctx context.Context, out io.Writer, source, target string, g group) error {
+func buildGroup(ctx context.Context, p *progress, source, target string, g group) error {
 	var flags []string
 	if c, ok := changes[g.name]; ok {
 		folder, err := os.MkdirTemp("", "bellwether-build-")
@@ -167,7 +211,7 @@ func buildGroup(ctx context.Context, out io.Writer, source, target string, g gro
 		flags = append(flags, flag)
 	}
 	for _, a := range g.artifacts {
-		if err := buildArtifact(ctx, out, source, target, g, a, flags...); err != nil {
+		if err := buildArtifact(ctx, p, source, target, g, a, flags...); err != nil {
 			return err
 		}
 	}
@@ -176,20 +220,18 @@ func buildGroup(ctx context.Context, out io.Writer, source, target string, g gro
 
 // buildArtifact compiles a program with the flags and the environment of this repository's tests, but for what its
 // group must change: so what they have in common is compiled once.
-func buildArtifact(ctx context.Context, out io.Writer, source, target string, g group, a artifact,
+func buildArtifact(ctx context.Context, p *progress, source, target string, g group, a artifact,
 	flags ...string) error {
 	path := filepath.Join(target, a.name)
 	if a.pkg == "" {
 		return copyModuleFolder(ctx, source, a, path)
 	}
-	say(out, "building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
+	p.say("building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
 	start := time.Now()
-	flags = append([]string{"-tags", g.tags, "-ldflags", g.ldflags}, flags...)
-	module := goModule{dir: source, env: g.env}
-	if err := module.build(ctx, path, []string{a.pkg}, flags...); err != nil {
+	if err := p.build(ctx, g.module(source), path, []string{a.pkg}, append(g.flags(), flags...)...); err != nil {
 		return fmt.Errorf("build %s: %w", a.name, err)
 	}
-	say(out, "built %s in %s\n", a.name, time.Since(start).Round(time.Second))
+	p.say("built %s in %s\n", a.name, time.Since(start).Round(time.Second))
 	return nil
 }
 

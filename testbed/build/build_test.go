@@ -63,18 +63,18 @@ func run(t *testing.T, folder string) string {
 func TestGroupIsBuiltOncePerSource(t *testing.T) {
 	cache, out := t.TempDir(), &output{}
 	first := source(t, `print("one")`)
-	a, err := ensureGroup(t.Context(), out, cache, first, small)
+	a, err := ensureGroup(t.Context(), newProgress(out), cache, first, small)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := ensureGroup(t.Context(), out, cache, first, small)
+	again, err := ensureGroup(t.Context(), newProgress(out), cache, first, small)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if again != a || out.count("building hello") != 1 {
 		t.Errorf("the same source was built %d times, into %s and %s", out.count("building hello"), a, again)
 	}
-	b, err := ensureGroup(t.Context(), out, cache, source(t, `print("two")`), small)
+	b, err := ensureGroup(t.Context(), newProgress(out), cache, source(t, `print("two")`), small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestBuildersWaitForEachOther(t *testing.T) {
 	errs := make(chan error, 4)
 	for range cap(errs) {
 		group.Go(func() {
-			_, err := ensureGroup(t.Context(), out, cache, dir, small)
+			_, err := ensureGroup(t.Context(), newProgress(out), cache, dir, small)
 			errs <- err
 		})
 	}
@@ -123,7 +123,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := ensureGroup(ctx, out, cache, source(t, ""), small); !errors.Is(err, context.Canceled) {
+	if _, err := ensureGroup(ctx, newProgress(out), cache, source(t, ""), small); !errors.Is(err, context.Canceled) {
 		t.Errorf("want Canceled, have %v", err)
 	}
 	if out.count("waiting for another build of small") != 1 {
@@ -141,7 +141,7 @@ func TestUnfinishedBuildIsNotUsed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(left, "hello"), []byte("half"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := ensureGroup(t.Context(), &output{}, cache, source(t, `print("whole")`), small)
+	folder, err := ensureGroup(t.Context(), newProgress(&output{}), cache, source(t, `print("whole")`), small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestUnfinishedBuildIsNotUsed(t *testing.T) {
 
 func TestFailedBuildLeavesNothing(t *testing.T) {
 	cache := t.TempDir()
-	_, err := ensureGroup(t.Context(), &output{}, cache, source(t, "undefinedFunction()"), small)
+	_, err := ensureGroup(t.Context(), newProgress(&output{}), cache, source(t, "undefinedFunction()"), small)
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefinedFunction") {
 		t.Errorf("want the compiler's words, have %v", err)
 	}
@@ -179,7 +179,7 @@ func TestUnusedBuildsAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := ensureGroup(t.Context(), &output{}, cache, source(t, ""), small); err != nil {
+	if _, err := ensureGroup(t.Context(), newProgress(&output{}), cache, source(t, ""), small); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"small-old": false, "small-recent": true, "other-old": true} {

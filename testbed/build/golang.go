@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,6 +22,8 @@ const killDelay = 5 * time.Second
 type goModule struct {
 	dir string
 	env []string // added to this program's environment
+	// watch, if there is one, gets what the go command writes to standard error.
+	watch io.Writer
 }
 
 // build compiles packages into path: a file, or a folder if it ends with a separator.
@@ -49,6 +52,9 @@ func (m goModule) run(ctx context.Context, args ...string) (string, error) {
 	cmd.WaitDelay = killDelay
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if m.watch != nil {
+		cmd.Stderr = io.MultiWriter(&stderr, m.watch)
+	}
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("run go %s: %w", args[0], ctx.Err())

@@ -28,6 +28,11 @@ func Everyday() []string {
 		Alertmanager, Amtool}
 }
 
+// OfDemo returns the components that the demo runs.
+func OfDemo() []string {
+	return []string{Etcd, KubeAPIServer, KubeControllerManager, OLM, OLMCatalog, OLMCRDs, Prometheus, Alertmanager}
+}
+
 const olmModule = "github.com/operator-framework/operator-lifecycle-manager"
 
 // group is a set of artifacts that share one module under testbed/components.
@@ -37,6 +42,23 @@ type group struct {
 	ldflags   string
 	env       []string
 	artifacts []artifact
+}
+
+// module is that of the group, in its folder.
+func (g group) module(source string) goModule { return goModule{dir: source, env: g.env} }
+
+// flags are those of the go command for all programs of the group.
+func (g group) flags() []string { return []string{"-tags", g.tags, "-ldflags", g.ldflags} }
+
+// packages are the main packages of the group's programs.
+func (g group) packages() []string {
+	var packages []string
+	for _, a := range g.artifacts {
+		if a.pkg != "" {
+			packages = append(packages, a.pkg)
+		}
+	}
+	return packages
 }
 
 // artifact is one product of a group: a command, or a folder copied from a required module.

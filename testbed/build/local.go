@@ -31,7 +31,11 @@ const (
 	CompileCatalog = "compile-catalog"
 	ProbeEngine    = "probe-engine"
 	Kubectl        = "kubectl"
+	Demo           = "demo"
 )
+
+// Platform returns what a fleet with Bellwether on it is made of, beside upstream's components.
+func Platform() []string { return []string{Hub, Agent, Bellwether, EchoOperator, EchoServer} }
 
 // program is a main package of this repository.
 type program struct {
@@ -51,6 +55,7 @@ var programs = map[string]program{
 	CompileCatalog: {module: "testbed", pkg: "./bench/cmd/compile-catalog"},
 	ProbeEngine:    {module: "testbed", pkg: "./bench/cmd/probe-engine"},
 	Kubectl:        {module: "testbed", pkg: "./bench/cmd/kubectl"},
+	Demo:           {module: "testbed", pkg: "./cmd/demo"},
 }
 
 // Programs returns the folders of the main packages of this repository's programs, from its root, by the names of the
@@ -74,33 +79,35 @@ func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map
 	if err != nil {
 		return nil, err
 	}
-	packages, err := packagesOf(names)
+	targets, err := targetsOf(root, names)
 	if err != nil {
 		return nil, err
 	}
-	dir, err = filepath.Abs(dir)
+	return local(ctx, newProgress(out), root, dir, targets, names)
+}
+
+// local is Local, in the source tree at root.
+func local(ctx context.Context, p *progress, root, dir string, targets []target, names []string) (map[string]string,
+	error) {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find folder: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create folder: %w", err)
 	}
-	linked, unlock, err := lockPrograms(ctx, out, root, "tree")
+	linked, unlock, err := lockPrograms(ctx, p.out, root, "tree")
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	if len(names) > 0 {
-		say(out, "building %s ...\n", strings.Join(names, ", "))
+		p.say("building %s ...\n", strings.Join(names, ", "))
 	}
 	start := time.Now()
-	for _, module := range slices.Sorted(maps.Keys(packages)) {
-		// One command per module lets go compile what the programs share only once; no other flags and the caller's
-		// environment let it share compiled packages with the caller's tests.
-		source := goModule{dir: filepath.Join(root, module)}
-		if err := source.build(ctx, linked+string(filepath.Separator), packages[module], "-ldflags",
-			ldflagsStrip); err != nil {
-			return nil, fmt.Errorf("build %s: %w", strings.Join(packages[module], " "), err)
+	for _, t := range targets {
+		if err := p.build(ctx, t.module, linked+string(filepath.Separator), t.packages, t.flags...); err != nil {
+			return nil, fmt.Errorf("build %s: %w", strings.Join(t.packages, " "), err)
 		}
 	}
 	paths := make(map[string]string, len(names))
@@ -111,14 +118,15 @@ func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map
 		}
 	}
 	if len(names) > 0 {
-		say(out, "built %s in %s\n", strings.Join(slices.Sorted(maps.Keys(paths)), ", "),
+		p.say("built %s in %s\n", strings.Join(slices.Sorted(maps.Keys(paths)), ", "),
 			time.Since(start).Round(100*time.Millisecond))
 	}
 	return paths, nil
 }
 
-// packagesOf returns the main packages of the named programs, by the folder of their module.
-func packagesOf(names []string) (map[string][]string, error) {
+// targetsOf returns how the named programs are built. One command per module lets go compile what the programs share
+// only once; no other flags and the caller's environment let it share compiled packages with the caller's tests.
+func targetsOf(root string, names []string) ([]target, error) {
 	packages := map[string][]string{}
 	for _, name := range names {
 		p, ok := programs[name]
@@ -129,7 +137,12 @@ func packagesOf(names []string) (map[string][]string, error) {
 			packages[p.module] = append(packages[p.module], p.pkg)
 		}
 	}
-	return packages, nil
+	var targets []target
+	for _, module := range slices.Sorted(maps.Keys(packages)) {
+		targets = append(targets, target{goModule{dir: filepath.Join(root, module)}, packages[module],
+			[]string{"-ldflags", ldflagsStrip}})
+	}
+	return targets, nil
 }
 
 // lockPrograms returns the folder with the linked programs of the source tree at root, locked until the returned

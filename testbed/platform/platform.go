@@ -109,9 +109,6 @@ type Platform struct {
 	registryDone <-chan error
 }
 
-// Programs are what a platform is made of, by package build's names.
-var Programs = []string{build.Hub, build.Agent, build.Bellwether, build.EchoOperator, build.EchoServer}
-
 // StartFleet starts the clusters and the registry, without Bellwether.
 func StartFleet(ctx context.Context, o Options) (*Platform, error) {
 	if o.Members == nil {
@@ -126,7 +123,7 @@ func StartFleet(ctx context.Context, o Options) (*Platform, error) {
 	}
 	p := &Platform{opts: o}
 	var err error
-	p.Fleet, err = fleet.Start(ctx, fleet.Options{Name: o.Name, Clusters: names, Programs: Programs,
+	p.Fleet, err = fleet.Start(ctx, fleet.Options{Name: o.Name, Clusters: names, Programs: build.Platform(),
 		Quick: o.Quick, Out: o.Out, Images: o.MoreImages,
 		Prepare: func(binaries map[string]string) (map[string]cluster.Image, error) { return p.images(ctx, binaries) }})
 	if err != nil {

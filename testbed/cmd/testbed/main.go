@@ -52,6 +52,6 @@ loopback. Pods run as processes too.
 	}
 	root.PersistentFlags().StringVar(&name, "name", defaultName,
 		"name of the fleet; fleets of different names do not meet")
-	root.AddCommand(newUp(&name), newDown(&name), newStatus(&name), newKubeconfig(&name), newBuild())
+	root.AddCommand(newUp(&name), newDown(&name), newStatus(&name), newKubeconfig(&name))
 	return root
 }

@@ -218,7 +218,6 @@ func TestMistakesAreExplained(t *testing.T) {
 		"member named hub":   {args: []string{"up", "--clusters", "a,hub"}, want: `cluster name "hub" is taken`},
 		"member named twice": {args: []string{"up", "--clusters", "a,a"}, want: `cluster name "a" is taken`},
 		"bad fleet name":     {args: []string{"up", "--name", "No Name"}, want: "a name is made of"},
-		"unknown component":  {args: []string{"build", "kubelet"}, want: `find component "kubelet"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
@@ -109,26 +108,6 @@ func newKubeconfig(name *string) *cobra.Command {
 				names = append(names, member.Name)
 			}
 			return fmt.Errorf("fleet %s has no cluster %q; it has %q", *name, args[0], names)
-		},
-	}
-}
-
-func newBuild() *cobra.Command {
-	return &cobra.Command{
-		Use:   "build [COMPONENT...]",
-		Short: "Build upstream's components into the cache folder now and print their paths",
-		RunE: func(cmd *cobra.Command, names []string) error {
-			if len(names) == 0 {
-				names = build.Everyday()
-			}
-			paths, err := build.Ensure(cmd.Context(), cmd.ErrOrStderr(), names...)
-			if err != nil {
-				return err
-			}
-			for _, name := range names {
-				say(cmd.OutOrStdout(), "%v\n", paths[name])
-			}
-			return nil
 		},
 	}
 }
