@@ -27,8 +27,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintln(os.Stderr, "run: interrupted; what is built already stays in the cache")
+			os.Exit(130) //nolint:gocritic // stop only restores the signals
+		}
 		fmt.Fprintln(os.Stderr, "run:", err)
-		os.Exit(1) //nolint:gocritic // stop only restores the signals
+		os.Exit(1)
 	}
 }
 
