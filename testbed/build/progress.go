@@ -116,6 +116,9 @@ func (p *progress) remaining(passed time.Duration) string {
 	if p.waiting > 0 || done <= 0 {
 		return fmt.Sprintf("%d MB of source compiled; the rest is being downloaded", done/1_000_000)
 	}
+	if left == 0 {
+		return fmt.Sprintf("all %d MB of source compiled; the programs are being linked", p.total/1_000_000)
+	}
 	rest := time.Duration(float64(passed) / float64(done) * float64(left))
 	return fmt.Sprintf("%d of %d MB of source compiled, about %s left", done/1_000_000, p.total/1_000_000,
 		rest.Round(10*time.Second))

@@ -31,7 +31,7 @@ func TestProgressTellsWhatIsLeft(t *testing.T) {
 		{"go: downloading c v1.0.0", 40 * time.Second, map[string]int64{"b": 3_000_000, "c": 4_000_000},
 			"4 of 8 MB of source compiled, about 40s left"},
 		{"c", 50 * time.Second, nil, ""},
-		{"c", 60 * time.Second, nil, "8 of 8 MB of source compiled, about 0s left"},
+		{"c", 60 * time.Second, nil, "all 8 MB of source compiled; the programs are being linked"},
 	} {
 		now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC).Add(step.after)
 		if step.add != nil {
