@@ -42,30 +42,27 @@ func Ensure(ctx context.Context, out io.Writer, names ...string) (map[string]str
 	if err != nil {
 		return nil, err
 	}
+	groups, err := groupsOf(names)
+	if err != nil {
+		return nil, err
+	}
 	p := newProgress(out)
-	expected, err := missing(root, names)
+	expected, err := missing(root, groups)
 	if err != nil {
 		return nil, err
 	}
 	defer p.expect(ctx, expected)()
-	return ensure(ctx, p, root, names)
+	return ensure(ctx, p, root, groups, names)
 }
 
-// ensure is Ensure, in the source tree at root.
-func ensure(ctx context.Context, p *progress, root string, names []string) (map[string]string, error) {
+// ensure is Ensure, for the groups of the names in the source tree at root.
+func ensure(ctx context.Context, p *progress, root string, groups []group, names []string) (map[string]string, error) {
 	cache, err := cacheFolder("components")
 	if err != nil {
 		return nil, err
 	}
 	paths := make(map[string]string, len(names))
-	for _, name := range names {
-		if _, ok := paths[name]; ok {
-			continue
-		}
-		g, ok := groupOf(name)
-		if !ok {
-			return nil, fmt.Errorf("find component %q: %w", name, ErrUnknown)
-		}
+	for _, g := range groups {
 		folder, err := ensureGroup(ctx, p, cache, sourceOf(root, g), g)
 		if err != nil {
 			return nil, fmt.Errorf("build %s: %w", g.name, err)
@@ -79,29 +76,21 @@ func ensure(ctx context.Context, p *progress, root string, names []string) (map[
 	return paths, nil
 }
 
-// missing returns what has to be compiled for the named components, in their order.
-func missing(root string, names []string) ([]target, error) {
+// missing returns what has to be compiled for the groups, in their order.
+func missing(root string, groups []group) ([]target, error) {
 	cache, err := cacheFolder("components")
 	if err != nil {
 		return nil, err
 	}
 	var targets []target
-	seen := map[string]bool{}
-	for _, name := range names {
-		g, ok := groupOf(name)
-		if !ok {
-			return nil, fmt.Errorf("find component %q: %w", name, ErrUnknown)
-		}
-		if seen[g.name] || len(g.packages()) == 0 {
-			continue
-		}
-		seen[g.name] = true
-		key, err := groupKey(sourceOf(root, g), g)
+	for _, g := range groups {
+		source := sourceOf(root, g)
+		key, err := groupKey(source, g)
 		if err != nil {
 			return nil, err
 		}
-		if !done(filepath.Join(cache, g.name+"-"+key)) {
-			targets = append(targets, target{g.module(sourceOf(root, g)), g.packages(), g.flags()})
+		if len(g.packages()) > 0 && !done(filepath.Join(cache, g.name+"-"+key)) {
+			targets = append(targets, target{g.module(source), g.packages(), g.flags()})
 		}
 	}
 	return targets, nil
@@ -226,12 +215,12 @@ func buildArtifact(ctx context.Context, p *progress, source, target string, g gr
 	if a.pkg == "" {
 		return copyModuleFolder(ctx, source, a, path)
 	}
-	p.say("building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
+	say(p.out, "building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
 	start := time.Now()
 	if err := p.build(ctx, g.module(source), path, []string{a.pkg}, append(g.flags(), flags...)...); err != nil {
 		return fmt.Errorf("build %s: %w", a.name, err)
 	}
-	p.say("built %s in %s\n", a.name, time.Since(start).Round(time.Second))
+	say(p.out, "built %s in %s\n", a.name, time.Since(start).Round(time.Second))
 	return nil
 }
 

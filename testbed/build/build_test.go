@@ -190,8 +190,9 @@ func TestUnusedBuildsAreRemoved(t *testing.T) {
 }
 
 func TestUnknownNames(t *testing.T) {
-	if _, err := Ensure(t.Context(), &output{}, "no-such-component"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("Ensure: want ErrUnknown, have %v", err)
+	_, err := Ensure(t.Context(), &output{}, "no-such-component")
+	if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), `find component "no-such-component"`) {
+		t.Errorf("Ensure: want ErrUnknown and the name, have %v", err)
 	}
 	if _, err := Local(t.Context(), &output{}, t.TempDir(), "no-such-program"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("Local: want ErrUnknown, have %v", err)

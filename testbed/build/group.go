@@ -3,6 +3,11 @@
 
 package build
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Names of the upstream components that Ensure builds.
 const (
 	Etcd                  = "etcd"
@@ -23,10 +28,7 @@ const (
 )
 
 // Everyday returns the components that the demo and most tests run. The others are built when something asks for them.
-func Everyday() []string {
-	return []string{Etcd, KubeAPIServer, KubeControllerManager, OLM, OLMCatalog, OLMCRDs, Prometheus, Promtool,
-		Alertmanager, Amtool}
-}
+func Everyday() []string { return append(OfDemo(), Promtool, Amtool) }
 
 // OfDemo returns the components that the demo runs.
 func OfDemo() []string {
@@ -186,14 +188,21 @@ func withLimits(config *rest.Config, err error) (*rest.Config, error) {
 }
 `
 
-// groupOf returns the group that makes the named artifact.
-func groupOf(name string) (group, bool) {
-	for _, g := range groups {
-		for _, a := range g.artifacts {
-			if a.name == name {
-				return g, true
-			}
+// groupsOf returns the groups that make the named artifacts, each once, in the order of the names.
+func groupsOf(names []string) ([]group, error) {
+	var found []group
+	for _, name := range names {
+		makes := func(g group) bool {
+			return slices.ContainsFunc(g.artifacts, func(a artifact) bool { return a.name == name })
 		}
+		if slices.ContainsFunc(found, makes) {
+			continue
+		}
+		i := slices.IndexFunc(groups, makes)
+		if i < 0 {
+			return nil, fmt.Errorf("find component %q: %w", name, ErrUnknown)
+		}
+		found = append(found, groups[i])
 	}
-	return group{}, false
+	return found, nil
 }

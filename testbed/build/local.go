@@ -102,7 +102,7 @@ func local(ctx context.Context, p *progress, root, dir string, targets []target,
 	}
 	defer unlock()
 	if len(names) > 0 {
-		p.say("building %s ...\n", strings.Join(names, ", "))
+		say(p.out, "building %s ...\n", strings.Join(names, ", "))
 	}
 	start := time.Now()
 	for _, t := range targets {
@@ -118,7 +118,7 @@ func local(ctx context.Context, p *progress, root, dir string, targets []target,
 		}
 	}
 	if len(names) > 0 {
-		p.say("built %s in %s\n", strings.Join(slices.Sorted(maps.Keys(paths)), ", "),
+		say(p.out, "built %s in %s\n", strings.Join(slices.Sorted(maps.Keys(paths)), ", "),
 			time.Since(start).Round(100*time.Millisecond))
 	}
 	return paths, nil

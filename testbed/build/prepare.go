@@ -15,7 +15,11 @@ func Prepare(ctx context.Context, out io.Writer, components, used []string, comm
 	if err != nil {
 		return "", err
 	}
-	expected, err := missing(root, components)
+	groups, err := groupsOf(components)
+	if err != nil {
+		return "", err
+	}
+	expected, err := missing(root, groups)
 	if err != nil {
 		return "", err
 	}
@@ -30,7 +34,7 @@ func Prepare(ctx context.Context, out io.Writer, components, used []string, comm
 	}
 	p := newProgress(out)
 	defer p.expect(ctx, append(expected, targets...))()
-	if _, err := ensure(ctx, p, root, components); err != nil {
+	if _, err := ensure(ctx, p, root, groups, components); err != nil {
 		return "", err
 	}
 	paths, err := local(ctx, p, root, dir, targets, names)

@@ -37,13 +37,6 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, now: time.Now, left: map[string]int64{}, compiled: map[string]bool{}}
 }
 
-// say shows a line. That nobody can see it is no reason to stop.
-func (p *progress) say(format string, args ...any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	say(p.out, format, args...)
-}
-
 // target is what one call of the go command builds.
 type target struct {
 	module   goModule
@@ -114,7 +107,7 @@ func (p *progress) remaining(passed time.Duration) string {
 	}
 	done := p.total - left
 	if p.waiting > 0 || done <= 0 {
-		return fmt.Sprintf("%d MB of source compiled; the rest is being downloaded", done/1_000_000)
+		return fmt.Sprintf("%d MB of source compiled; still finding out how much is left", done/1_000_000)
 	}
 	if left == 0 {
 		return fmt.Sprintf("all %d MB of source compiled; the programs are being linked", p.total/1_000_000)

@@ -27,7 +27,7 @@ func TestProgressTellsWhatIsLeft(t *testing.T) {
 	}{
 		{"a", 0, nil, ""},
 		{"# not a package", 10 * time.Second, nil, ""},
-		{"b", 20 * time.Second, nil, "4 MB of source compiled; the rest is being downloaded"},
+		{"b", 20 * time.Second, nil, "4 MB of source compiled; still finding out how much is left"},
 		{"go: downloading c v1.0.0", 40 * time.Second, map[string]int64{"b": 3_000_000, "c": 4_000_000},
 			"4 of 8 MB of source compiled, about 40s left"},
 		{"c", 50 * time.Second, nil, ""},

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"github.com/bellwether-dev/bellwether/testbed/build"
@@ -72,7 +71,7 @@ func components(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Compact(names) {
+	for _, name := range names {
 		if _, err := fmt.Println(paths[name]); err != nil {
 			return fmt.Errorf("print path: %w", err)
 		}
