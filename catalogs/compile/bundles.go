@@ -94,7 +94,8 @@ func (x *renderer) addVersion(m member) error {
 	if content.Image != "" {
 		b.Image = content.Image
 	}
-	document, err := Render(content.Bundle, b.Image, x.in.Ladder.Policy.Content == ladder.Inline)
+	document, manifests, err := renderWithManifests(content.Bundle, b.Image,
+		x.in.Ladder.Policy.Content == ladder.Inline)
 	if err != nil {
 		x.problems = append(x.problems, err)
 		return nil
@@ -105,16 +106,14 @@ func (x *renderer) addVersion(m member) error {
 	reduced := x.archive.Reduce(content.Bundle)
 	x.addRollbacks(reduced, &document)
 	x.published, x.offered = append(x.published, reduced), append(x.offered, reduced)
-	return x.addDocument(b, document)
+	return x.addDocument(b, document, manifests)
 }
 
 // addDocument passes a document to Input.Emit or, if Emit is nil, adds the document to the result and its content to b.
 // It also adds the relation of the bundle. A bundle that opm would refuse is added to x.problems instead.
-func (x *renderer) addDocument(b *catalogs.Bundle, document declcfg.Bundle) error {
+func (x *renderer) addDocument(b *catalogs.Bundle, document declcfg.Bundle, manifests [][]byte) error {
 	full := *b
-	if err := fillFromDocument(&full, document); err != nil {
-		return err
-	}
+	fillFromDocument(&full, document, manifests)
 	if err := agree.CheckBundleWithOPM(x.in.Ladder.Package, &full); err != nil {
 		x.problems = append(x.problems, fmt.Errorf("%w: version %s: %w", ErrContent, b.Version, err))
 		return nil

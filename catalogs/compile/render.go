@@ -30,13 +30,19 @@ import (
 // `opm render` without a migration, which has the manifests. Its related images also include images of volumes and of
 // variables RELATED_IMAGE_*, which opm leaves out unless the bundle lists them. The error wraps ErrContent.
 func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error) {
+	document, _, err := renderWithManifests(b, image, inline)
+	return document, err
+}
+
+// renderWithManifests is like Render, and also returns the manifests that the document has, in its order.
+func renderWithManifests(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, [][]byte, error) {
 	in, err := buildRegistryBundle(b, image)
 	if err != nil {
-		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
+		return declcfg.Bundle{}, nil, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
 	}
 	_, props, err := registry.ObjectsAndPropertiesFromBundle(in)
 	if err != nil {
-		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
+		return declcfg.Bundle{}, nil, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
 	}
 	out := declcfg.Bundle{Schema: declcfg.SchemaBundle, Name: b.Name, Package: b.Package, Image: image,
 		RelatedImages: listRelatedImages(b, image)}
@@ -48,38 +54,48 @@ func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error
 	}
 	if image != "" && !inline {
 		out.Properties = append(out.Properties, property.MustBuildCSVMetadata(*b.CSV))
-		return out, nil
+		return out, nil, nil
 	}
-	objects, err := renderObjects(b)
+	rendered, err := renderManifests(b)
 	if err != nil {
-		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
+		return declcfg.Bundle{}, nil, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
 	}
-	out.Properties = append(out.Properties, objects...)
-	return out, nil
+	manifests := make([][]byte, 0, len(rendered))
+	for _, m := range rendered {
+		out.Properties, manifests = append(out.Properties, m.property), append(manifests, m.content)
+	}
+	return out, manifests, nil
 }
 
 // Bundle returns a bundle in the type of package catalogs, with its manifests, and with its image if image is not
 // empty. The error wraps ErrContent.
 func Bundle(b *bundles.Bundle, image string) (*catalogs.Bundle, error) {
-	document, err := Render(b, image, true)
+	document, manifests, err := renderWithManifests(b, image, true)
 	if err != nil {
 		return nil, err
 	}
 	out := &catalogs.Bundle{Name: b.Name, Version: b.Version}
-	return out, fillFromDocument(out, document)
+	fillFromDocument(out, document, manifests)
+	return out, nil
 }
 
-// renderObjects returns the manifests that operator-registry reads from a bundle, in the order of operator-registry.
-func renderObjects(b *bundles.Bundle) ([]property.Property, error) {
-	var out []property.Property
+// renderedManifest is a manifest as JSON, and the property of a document that contains it.
+type renderedManifest struct {
+	content  []byte
+	property property.Property
+}
+
+// renderManifests returns the manifests that operator-registry reads from a bundle, in the order of operator-registry.
+func renderManifests(b *bundles.Bundle) ([]renderedManifest, error) {
+	var out []renderedManifest
 	for _, o := range selectObjects(b) {
 		raw, err := json.Marshal(o.Object)
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", o.File, err)
 		}
-		out = append(out, property.MustBuildBundleObject(raw))
+		out = append(out, renderedManifest{content: raw, property: property.MustBuildBundleObject(raw)})
 	}
-	slices.SortFunc(out, func(a, b property.Property) int { return bytes.Compare(a.Value, b.Value) })
+	slices.SortFunc(out, func(a, b renderedManifest) int { return bytes.Compare(a.property.Value, b.property.Value) })
 	return out, nil
 }
 
@@ -95,12 +111,27 @@ func selectObjects(b *bundles.Bundle) []*bundles.Object {
 	return out
 }
 
-// copyWithoutSchemas returns a CustomResourceDefinition without its large schemas, and other objects unchanged.
-// operator-registry decodes its objects several times, and properties depend on names and versions only.
-func copyWithoutSchemas(o *unstructured.Unstructured) *unstructured.Unstructured {
-	if o.GetKind() != "CustomResourceDefinition" {
-		return o
+// csvFields are the fields of the spec of a ClusterServiceVersion on which properties depend.
+var csvFields = []string{"version", "release", "customresourcedefinitions", "apiservicedefinitions"}
+
+// reduceCSV returns a ClusterServiceVersion with its name and csvFields only.
+func reduceCSV(o *unstructured.Unstructured) *unstructured.Unstructured {
+	spec, ok := o.Object["spec"].(map[string]any)
+	if !ok {
+		return o // operator-registry refuses it
 	}
+	kept := map[string]any{}
+	for _, field := range csvFields {
+		if value, ok := spec[field]; ok {
+			kept[field] = value
+		}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(),
+		"metadata": map[string]any{"name": o.GetName()}, "spec": kept}}
+}
+
+// copyWithoutSchemas returns a CustomResourceDefinition without its large schemas.
+func copyWithoutSchemas(o *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(o.Object)}
 	spec, _ := o.Object["spec"].(map[string]any)
 	versions, _ := spec["versions"].([]any)
@@ -123,14 +154,20 @@ func copyWithoutSchemas(o *unstructured.Unstructured) *unstructured.Unstructured
 	return out
 }
 
-// buildRegistryBundle returns the bundle as operator-registry reads it from a folder, but without schemas.
+// buildRegistryBundle returns the bundle as operator-registry reads it from a folder, but only with what properties
+// depend on: the names and versions of APIs. operator-registry encodes and decodes its objects several times.
 func buildRegistryBundle(b *bundles.Bundle, image string) (*registry.Bundle, error) {
 	out := registry.NewBundle(b.Name, &registry.Annotations{
 		PackageName: b.Package, Channels: strings.Join(b.Channels, ","), DefaultChannelName: b.DefaultChannel,
 	})
 	out.BundleImage = image
 	for _, o := range selectObjects(b) {
-		out.Add(copyWithoutSchemas(o.Unstructured))
+		switch o.GetKind() {
+		case "ClusterServiceVersion":
+			out.Add(reduceCSV(o.Unstructured))
+		case "CustomResourceDefinition":
+			out.Add(copyWithoutSchemas(o.Unstructured))
+		}
 	}
 	for _, d := range b.Dependencies {
 		out.Dependencies = append(out.Dependencies, &registry.Dependency{Type: d.Type, Value: d.Value})
@@ -190,25 +227,20 @@ func listRelatedImages(b *bundles.Bundle, image string) []declcfg.RelatedImage {
 	return out
 }
 
-// fillFromDocument sets the image of a bundle, and adds the properties, manifests and related images of a document. The
-// error wraps ErrContent.
-func fillFromDocument(b *catalogs.Bundle, d declcfg.Bundle) error {
+// fillFromDocument sets the image of a bundle, and adds the properties and related images of a document, and the
+// manifests that the document has.
+func fillFromDocument(b *catalogs.Bundle, d declcfg.Bundle, manifests [][]byte) {
 	b.Image = d.Image
 	for _, p := range d.Properties {
 		if p.Type != property.TypeBundleObject {
 			b.Properties = append(b.Properties, bundles.Property{Type: p.Type, Value: p.Value})
-			continue
 		}
-		var object property.BundleObject
-		if err := json.Unmarshal(p.Value, &object); err != nil {
-			return fmt.Errorf("%w: decode %s of %s: %w", ErrContent, p.Type, d.Name, err)
-		}
-		b.Objects, b.Inlined = append(b.Objects, object.Data), true
 	}
+	b.Objects = append(b.Objects, manifests...)
+	b.Inlined = b.Inlined || len(manifests) > 0
 	for _, r := range d.RelatedImages {
 		b.RelatedImages = append(b.RelatedImages, catalogs.RelatedImage{Name: r.Name, Image: r.Image})
 	}
-	return nil
 }
 
 // insertProperty inserts a property before the manifests, because opm keeps manifests at the end.

@@ -58,6 +58,43 @@ func TestRenderAsOpmDoes(t *testing.T) {
 	}
 }
 
+// TestRenderOfAPIServicesAsOpmDoes has what no published bundle has: a release, and APIs that are not of definitions.
+func TestRenderOfAPIServicesAsOpmDoes(t *testing.T) {
+	b, err := bundles.FromManifests([][]byte{[]byte(`
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: e.v1.0.0}
+spec:
+  version: 1.0.0
+  release: "2"
+  customresourcedefinitions:
+    required: [{name: needs.e.example.com, version: v1, kind: Need}]
+  apiservicedefinitions:
+    owned: [{name: served, group: e.example.com, version: v1, kind: Served}]
+    required: [{name: used, group: f.example.com, version: v2, kind: Used}]
+  install: {strategy: deployment, spec: {deployments: []}}
+`)}, map[string]string{bundles.AnnotationPackage: "e", bundles.AnnotationChannels: "stable"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := registry.NewBundle(b.Name, &registry.Annotations{PackageName: "e", Channels: "stable"})
+	theirs.Add(b.Objects[0].Unstructured)
+	_, want, err := registry.ObjectsAndPropertiesFromBundle(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := compile.Render(b, "", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byType := func(a, b property.Property) int { return strings.Compare(a.Type, b.Type) }
+	slices.SortStableFunc(want, byType)
+	slices.SortStableFunc(ours.Properties, byType)
+	if diff := cmp.Diff(want, ours.Properties); diff != "" {
+		t.Errorf("opm (-) and we (+):\n%s", diff)
+	}
+}
+
 // checkMetadata compares the property that replaces the manifests.
 func checkMetadata(t *testing.T, b *bundles.Bundle, ref string) {
 	t.Helper()
