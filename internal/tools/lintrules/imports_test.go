@@ -28,7 +28,7 @@ var layers = [][]string{
 	{"testbed"},
 	{"cmd", "release"},
 	{"controllers"},
-	{"explain", "fleet"},
+	{"explain", "fleet", "inventory"},
 	{"boilerplate", "dashboards", "rollouts"},
 	{"engines"},
 	{"backups", "catalogs"},
