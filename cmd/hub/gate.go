@@ -106,14 +106,9 @@ func runGate(ctx context.Context, f gateFlags) error {
 	health.HandleFunc("/healthz", ok)
 	health.HandleFunc("/readyz", ok) // the gate has no state, and reports an unavailable store to senders
 	group, ctx := errgroup.WithContext(ctx)
-	var config *tls.Config
-	if f.tlsFolder != "" {
-		watcher, err := certwatcher.New(filepath.Join(f.tlsFolder, "tls.crt"), filepath.Join(f.tlsFolder, "tls.key"))
-		if err != nil {
-			return fmt.Errorf("read the certificate of --tls-folder: %w", err)
-		}
-		config = &tls.Config{GetCertificate: watcher.GetCertificate, MinVersion: tls.VersionTLS12}
-		group.Go(func() error { return watcher.Start(ctx) })
+	config, err := watchCertificate(ctx, group, f.tlsFolder)
+	if err != nil {
+		return err
 	}
 	for _, s := range []struct {
 		address string
@@ -180,6 +175,20 @@ const (
 	idleTimeout  = 5 * time.Minute
 	stopTimeout  = 10 * time.Second
 )
+
+// watchCertificate returns the configuration of TLS with the certificate in a folder, which is read again when it
+// changes; nil if the folder is empty.
+func watchCertificate(ctx context.Context, group *errgroup.Group, folder string) (*tls.Config, error) {
+	if folder == "" {
+		return nil, nil
+	}
+	watcher, err := certwatcher.New(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate in %s: %w", folder, err)
+	}
+	group.Go(func() error { return watcher.Start(ctx) })
+	return &tls.Config{GetCertificate: watcher.GetCertificate, MinVersion: tls.VersionTLS12}, nil
+}
 
 // startServer listens immediately, and serves in the group until the context ends.
 func startServer(ctx context.Context, group *errgroup.Group, address string, handler http.Handler,

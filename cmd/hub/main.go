@@ -53,6 +53,7 @@ type flags struct {
 	silence                 silence.Options
 	discovery               discovery.Options
 	probes                  probeFlags
+	inventory               inventoryFlags
 }
 
 func main() {
@@ -103,6 +104,7 @@ func newCommand() *cobra.Command {
 	addSilenceFlags(fs, &f.silence)
 	addDiscoveryFlags(fs, &f.discovery)
 	f.probes.addFlags(fs)
+	f.inventory.addFlags(fs)
 	f.logs.Add(fs)
 	startup.AddProfileFlag(fs, &f.pprofAddr)
 	c.AddCommand(newGateCommand(), newCheckCommand(), startup.VersionCommand())
@@ -190,6 +192,10 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
+	recorded, err := f.inventory.parse()
+	if err != nil {
+		return err
+	}
 	mgr, err := newManager(f)
 	if err != nil {
 		return err
@@ -202,7 +208,7 @@ func run(ctx context.Context, f flags) error {
 	if err := hub.Add(mgr, hub.Options{
 		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, MaxChanges: f.maxChanges,
 		Catalogs: catalogs, SLO: f.slo, Paging: f.paging,
-		Silence: f.silence, Discovery: f.discovery, Probes: addresses,
+		Silence: f.silence, Discovery: f.discovery, Probes: addresses, Inventory: recorded,
 		Version: version.Get().Version,
 	}); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/hub/changeevents"
 	"github.com/bellwether-dev/bellwether/controllers/hub/discovery"
 	"github.com/bellwether-dev/bellwether/controllers/hub/fleet"
+	"github.com/bellwether-dev/bellwether/controllers/hub/inventory"
 	"github.com/bellwether-dev/bellwether/controllers/hub/operator"
 	"github.com/bellwether-dev/bellwether/controllers/hub/paging"
 	"github.com/bellwether-dev/bellwether/controllers/hub/rollout"
@@ -50,6 +51,8 @@ type Options struct {
 	Silence silence.Options
 	// Discovery configures from which objects of other systems FleetClusters are created.
 	Discovery discovery.Options
+	// Inventory configures where the fleet's history is recorded.
+	Inventory inventory.Options
 	// Probes limits the addresses that probes on the hub connect to.
 	Probes probe.Addresses
 	// Metrics registers the collectors; default: the registry that the manager serves.
@@ -91,6 +94,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 			o.Discovery.Concurrency = o.Concurrency
 			return discovery.Add(mgr, o.Discovery)
 		},
+		func() error { return inventory.Add(mgr, o.Inventory) },
 		func() error { return probe.Add(mgr, mgr, probe.Options{Metrics: o.Metrics, Addresses: o.Probes}) },
 	} {
 		if err := add(); err != nil {
