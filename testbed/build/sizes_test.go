@@ -13,7 +13,7 @@ import (
 
 // maxSizes are the maximum sizes of the programs in MB (1,000,000 bytes), as Local builds them for amd64: without cgo,
 // symbols and debug information. Whoever raises one says in docs/decisions what the new dependency costs and gives.
-var maxSizes = map[string]int64{Agent: 77, Hub: 77, Bellwether: 122}
+var maxSizes = map[string]int64{Agent: 77, Hub: 82, Bellwether: 122}
 
 // TestProgramsStayLight compares the sizes of the programs with maxSizes.
 func TestProgramsStayLight(t *testing.T) {

@@ -28,6 +28,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/oncall"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/operator"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/page"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/query"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/silence"
@@ -103,7 +104,8 @@ func New(env *command.Env) *cobra.Command {
 	for group, commands := range map[string][]*cobra.Command{
 		groupFleet: {a.AddHubFlags(fleet.Command(env)), a.AddHubFlags(install.Command(env)),
 			a.AddHubFlags(operator.VersionsCommand(env)), a.AddHubFlags(doctor.Command(env)),
-			a.AddHubFlags(supportbundle.Command(env)), a.AddClusterFlags(demo.Command(env, run))},
+			a.AddHubFlags(supportbundle.Command(env)), a.AddClusterFlags(query.Command(env)),
+			a.AddClusterFlags(demo.Command(env, run))},
 		groupChange: {operator.Command(env), a.AddHubFlags(rollout.Command(env)), a.AddHubFlags(slo.Command(env)),
 			dashboards.Command(env), a.AddHubFlags(backup.Command(env)), a.AddHubFlags(why.Command(env)),
 			page.Command(env), a.AddHubFlags(silence.Command(env)), a.AddHubFlags(oncall.Command(env))},
