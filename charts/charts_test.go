@@ -47,12 +47,19 @@ func load(t *testing.T) *chart.Chart {
 // the comments of the chart's authors.
 func render(t *testing.T, loaded *chart.Chart, values string) ([]string, error) {
 	t.Helper()
+	return renderFor(t, loaded, values, chartutil.DefaultCapabilities)
+}
+
+// renderFor is render for a cluster with capabilities.
+func renderFor(t *testing.T, loaded *chart.Chart, values string,
+	capabilities *chartutil.Capabilities) ([]string, error) {
+	t.Helper()
 	var overrides map[string]any
 	if err := yaml.Unmarshal([]byte(values), &overrides); err != nil {
 		t.Fatal(err)
 	}
 	options := chartutil.ReleaseOptions{Name: "fleet", Namespace: "bellwether-system", IsInstall: true, Revision: 1}
-	all, err := chartutil.ToRenderValues(loaded, overrides, options, chartutil.DefaultCapabilities)
+	all, err := chartutil.ToRenderValues(loaded, overrides, options, capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -271,6 +278,13 @@ func TestValuesAreChecked(t *testing.T) {
 			"secretNamespaces"},
 		"a fleet by name":      {"hub: {fleet: {clusters: large}}", "clusters"},
 		"a grace without unit": {"hub: {leaseGrace: '40'}", "leaseGrace"},
+		"an inventory for two replicas": {"hub: {enabled: true, inventory: {enabled: true}}",
+			"hub.replicas is 2: set hub.replicas to 1"},
+		"an inventory that is kept for no time": {"hub: {inventory: {maxAge: ''}}", "maxAge"},
+		"an age without unit":                   {"hub: {inventory: {maxAge: '90'}}", "maxAge"},
+		"a size without unit":                   {"hub: {inventory: {maxSize: '2'}}", "maxSize"},
+		"a claim without size":                  {"hub: {inventory: {storage: {size: ''}}}", "size"},
+		"a port of no TCP":                      {"hub: {inventory: {port: 0}}", "port"},
 		"dashboards for no Grafana": {"{hub: {enabled: true}, dashboards: {grafanaOperator: {enabled: true}}}",
 			"instanceLabels must name"},
 	} {

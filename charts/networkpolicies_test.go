@@ -41,6 +41,9 @@ func TestNetworkPoliciesCoverEveryPort(t *testing.T) {
 				monitoring + "}}",
 			map[string]map[string]string{"bellwether-hub": {"metrics": "team=sre"},
 				"bellwether-remote-write-gate": {"write": anyone, "metrics": "team=sre"}}},
+		"hub with an inventory": {
+			"hub: {enabled: true, replicas: 1, inventory: {enabled: true}, networkPolicy: {" + monitoring + "}}",
+			map[string]map[string]string{"bellwether-hub": {"metrics": "team=sre", "inventory": anyone}}},
 		"agent": {"agent: {enabled: true, cluster: c}", map[string]map[string]string{"bellwether-agent": {
 			"50100-50999": olm, "metrics": anyone}}},
 		"agent beside another OLM": {

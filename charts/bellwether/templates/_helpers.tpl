@@ -16,6 +16,20 @@
 {{ include "bellwether.prefix" . }}-remote-write-gate
 {{- end }}
 
+{{- define "bellwether.inventory" -}}
+{{ include "bellwether.hub" . }}-inventory
+{{- end }}
+
+{{- /* The security context of the hub's pod: with the group of the inventory's volume, which is not root's. */}}
+{{- define "bellwether.hubPodSecurity" -}}
+{{- $context := deepCopy .Values.podSecurityContext }}
+{{- $inventory := .Values.hub.inventory }}
+{{- if and $inventory.enabled $inventory.fsGroup (not (.Capabilities.APIVersions.Has "security.openshift.io/v1")) }}
+{{- $context = merge $context (dict "fsGroup" (int64 $inventory.fsGroup) "fsGroupChangePolicy" "OnRootMismatch") }}
+{{- end }}
+{{- toYaml $context }}
+{{- end }}
+
 {{- /* The labels of an object. Call with (dict "root" $ "component" "hub"). */}}
 {{- define "bellwether.labels" -}}
 {{ include "bellwether.selector" . }}
