@@ -27,7 +27,7 @@ const module = "github.com/bellwether-dev/bellwether"
 var layers = [][]string{
 	{"testbed"},
 	{"cmd", "release"},
-	{"controllers"},
+	{"console", "controllers"},
 	{"explain", "fleet", "inventory"},
 	{"boilerplate", "dashboards", "rollouts"},
 	{"engines"},
