@@ -161,11 +161,11 @@ func TestInventoryReplacesTheStrategy(t *testing.T) {
 func TestInventoryNotes(t *testing.T) {
 	for values, want := range map[string]string{
 		withoutInventory: "",
-		withInventory:    "export BELLWETHER_SERVER=https://localhost:9443",
-		"hub: {enabled: true, replicas: 1, inventory: {enabled: true}}": "export BELLWETHER_SERVER=http://localhost:8443",
+		withInventory:    "export BELLWETHER_INVENTORY=https://localhost:9443",
+		"hub: {enabled: true, replicas: 1, inventory: {enabled: true}}": "export BELLWETHER_INVENTORY=http://localhost:8443",
 	} {
 		notes := renderNotes(t, load(t), values)
-		if says := strings.Contains(notes, "BELLWETHER_SERVER"); says != (want != "") ||
+		if says := strings.Contains(notes, "BELLWETHER_INVENTORY"); says != (want != "") ||
 			!strings.Contains(notes, want) {
 			t.Errorf("the notes for %q are %q, want them to have %q", values, notes, want)
 		}

@@ -57,8 +57,8 @@ func OfOperator(o *v1alpha1.ManagedOperator) []Facts {
 	if log := o.Status.Decisions; log != nil {
 		for _, d := range log.Entries {
 			decisions.Rows = append(decisions.Rows, Row{
-				Key:    append(operator[:2:2], FormatTime(d.At.Time), string(d.What), d.Rollout, d.On),
-				Values: []any{toText(d.By), toText(d.Reason)},
+				Key:    append(operator[:2:2], FormatTime(d.At.Time), string(d.What), d.Rollout, d.On, d.By),
+				Values: []any{toText(d.Reason)},
 			})
 		}
 	}

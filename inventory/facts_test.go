@@ -114,8 +114,8 @@ func TestFactsOfObjects(t *testing.T) {
 operators of team-a/echo:
   team-a/echo: package=echo-operator catalog=main wanted=>=1.0.0 target=1.2.0 channel=stable waiting_version=2.0.0 paused=0 ready=True reason=Succeeded message=all is well selected=3 updated=2 ready_clusters=1
 decisions of team-a/echo:
-  team-a/echo/2026-11-24T11:00:00Z/Approved/echo-2/canary/people: by=anna reason=tested
-  team-a/echo/2026-11-24T11:00:00Z/Paused//:
+  team-a/echo/2026-11-24T11:00:00Z/Approved/echo-2/canary/people/anna: reason=tested
+  team-a/echo/2026-11-24T11:00:00Z/Paused///:
 installs of team-a/echo/prod-1:
   team-a/echo/prod-1: version=1.1.0 admitted_version=1.2.0 rollout=echo-2 wave=canary ready=False reason=Progressing message=upgrading
 drift of team-a/echo/prod-1:
@@ -172,6 +172,26 @@ func TestDecideVisible(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, DecideVisible(c.rights, c.access, clusters)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestParseTime reads the times that people write.
+func TestParseTime(t *testing.T) {
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"2026-11-20": "2026-11-20T00:00:00Z", "2026-11-20T10:00": "2026-11-20T10:00:00Z",
+		"2026-11-20T10:00Z": "2026-11-20T10:00:00Z", "2026-11-20T10:00:05+01:00": "2026-11-20T09:00:05Z",
+		"2026-11-20 10:00": "2026-11-20T10:00:00Z", "-2h": "2026-11-24T10:00:00Z", "-7d": "2026-11-17T12:00:00Z",
+		"-1w": "2026-11-17T12:00:00Z", " -90m ": "2026-11-24T10:30:00Z",
+	} {
+		if got, err := ParseTime(text, now); err != nil || FormatTime(got) != want {
+			t.Errorf("%q is %s, error %v, want %s", text, FormatTime(got), err, want)
+		}
+	}
+	for _, text := range []string{"", "now", "yesterday", "-1 day", "7d", "--2h", "-99999999999999d", "2026"} {
+		if got, err := ParseTime(text, now); err == nil {
+			t.Errorf("%q is %s", text, got)
 		}
 	}
 }

@@ -5,6 +5,9 @@ package inventory
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -55,3 +58,36 @@ type Answer struct {
 	// Observed is until when each source was observed by that time.
 	Observed map[Source]time.Time `json:"observed"`
 }
+
+// timeLayouts are the formats of times in queries, besides durations.
+var timeLayouts = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04",
+	"2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
+
+// ErrTime is wrapped by errors about a text that is no time.
+var ErrTime = errors.New("use a time such as 2026-11-24T10:00Z or 2026-11-24, or a duration such as -2h or -7d")
+
+// ParseTime returns the time of a text. Times without a zone are in UTC. A duration such as -2h, -7d or -4w is relative
+// to now.
+func ParseTime(text string, now time.Time) (time.Time, error) {
+	text = strings.TrimSpace(text)
+	if number, isNegative := strings.CutPrefix(text, "-"); isNegative {
+		for unit, days := range map[string]int{"d": 1, "w": 7} {
+			digits, hasUnit := strings.CutSuffix(number, unit)
+			if n, err := strconv.Atoi(digits); err == nil && hasUnit && n >= 0 && n < maxDays {
+				return now.AddDate(0, 0, -n*days), nil
+			}
+		}
+		if d, err := time.ParseDuration(text); err == nil {
+			return now.Add(d), nil
+		}
+	}
+	for _, layout := range timeLayouts {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("the time %q cannot be read: %w", text, ErrTime)
+}
+
+// maxDays is a hundred years.
+const maxDays = 36_500

@@ -50,10 +50,8 @@ var (
 	}
 )
 
-// sinceExpression is the time of the parameter since, in TimeFormat. A time that begins with a sign is relative to the
-// time of the query.
-const sinceExpression = `strftime('%Y-%m-%dT%H:%M:%SZ', iif(substr(:since, 1, 1) IN ('-', '+'), :at, :since),
-  iif(substr(:since, 1, 1) IN ('-', '+'), :since, '+0 days'))`
+// SinceParameter is the name of the parameters that are times. Their texts are read by ParseTime.
+const SinceParameter = "since"
 
 var questions = []Question{
 	{
@@ -65,7 +63,8 @@ ORDER BY namespace, cluster`,
 	},
 	{
 		Name: "versions", Doc: "How many clusters ran each version of each operator at the time of the query.",
-		SQL: `SELECT namespace, operator, version, count(*) AS clusters, sum(ready = 'True') AS ready,
+		SQL: `SELECT namespace, operator, version, count(*) AS clusters,
+  count(*) FILTER (WHERE ready = 'True') AS ready,
   min(observed_until) AS observed_until
 FROM installs GROUP BY namespace, operator, version
 ORDER BY namespace, operator, clusters DESC, version`,
@@ -82,7 +81,7 @@ ORDER BY namespace, operator`,
 		Doc:        "What changed on a cluster: operators that got another version or another state.",
 		Parameters: []Parameter{clusterParameter, sinceParameter},
 		SQL: `SELECT valid_from AS at, namespace, operator, version, ready, reason, rollout, message
-FROM installs_history WHERE cluster = :cluster AND valid_from >= ` + sinceExpression + `
+FROM installs_history WHERE cluster = :cluster AND valid_from >= :since
 ORDER BY at, namespace, operator`,
 	},
 	{
@@ -93,21 +92,23 @@ ORDER BY at, namespace, operator`,
     lag(version) OVER (PARTITION BY namespace, cluster ORDER BY valid_from) AS version_before
   FROM installs_history WHERE operator = :operator)
 SELECT valid_from AS at, namespace, cluster, version_before, version, rollout
-FROM changes WHERE version IS NOT version_before AND valid_from >= ` + sinceExpression + `
+FROM changes WHERE version IS NOT version_before AND valid_from >= :since
   AND valid_from > (SELECT min(began) FROM observations)
 ORDER BY at, namespace, cluster`,
 	},
 	{
-		Name: "behind", Doc: "The clusters that do not run the operator's target, and since when.",
+		Name:       "behind",
+		Doc:        "The clusters that do not run the operator's target, and since when nothing has changed there.",
 		Parameters: []Parameter{operatorParameter},
-		SQL: `SELECT i.namespace, i.cluster, i.version, o.target, max(i.valid_from, o.valid_from) AS behind_since,
+		SQL: `SELECT i.namespace, i.cluster, i.version, o.target, max(i.valid_from, o.valid_from) AS unchanged_since,
   i.reason, i.observed_until
 FROM operators o JOIN installs i ON i.namespace = o.namespace AND i.operator = o.operator
-WHERE o.operator = :operator AND i.version IS NOT o.target
-ORDER BY behind_since, i.namespace, i.cluster`,
+WHERE o.operator = :operator AND o.target IS NOT NULL AND i.version IS NOT o.target
+ORDER BY unchanged_since, i.namespace, i.cluster`,
 	},
 	{
-		Name: "not-ready", Doc: "The operators that were not Ready at the time of the query, the longest first.",
+		Name: "not-ready",
+		Doc:  "The operators that were not Ready at the time of the query, those first whose state is the oldest.",
 		SQL: `SELECT valid_from AS since, namespace, operator, cluster, version, reason, message, observed_until
 FROM installs WHERE ready IS NOT 'True'
 ORDER BY since, namespace, operator, cluster`,
@@ -116,7 +117,7 @@ ORDER BY since, namespace, operator, cluster`,
 		Name: "stale-clusters", Doc: "The clusters that did not report at the time of the query, the longest first.",
 		SQL: `SELECT cluster, stale_since, online, reason, agent, kubernetes
 FROM clusters WHERE stale_since IS NOT NULL OR online IS NOT 'True'
-ORDER BY stale_since, cluster`,
+ORDER BY stale_since NULLS LAST, cluster`,
 	},
 	{
 		Name: "cluster-versions", Doc: "How many clusters ran each version of Kubernetes, OLM and the agent.",
@@ -126,9 +127,9 @@ ORDER BY clusters DESC, kubernetes, olm, agent`,
 	},
 	{
 		Name: "approvals", Doc: "Who approved or overrode what, and why.",
-		Parameters: []Parameter{{Name: "since", Doc: sinceParameter.Doc, Example: "-1 month", IsOptional: true}},
+		Parameters: []Parameter{{Name: "since", Doc: sinceParameter.Doc, Example: "-30d", IsOptional: true}},
 		SQL: `SELECT at, namespace, operator, rollout, what, subject, by, reason
-FROM decisions WHERE at >= ` + sinceExpression + `
+FROM decisions WHERE at >= :since
   AND what IN ('Approved', 'ApprovalWithdrawn', 'GateOverridden', 'GateOverrideWithdrawn', 'WindowsOverridden',
     'WindowOverrideWithdrawn', 'RemovalConfirmed')
 ORDER BY at, namespace, operator`,
@@ -142,11 +143,12 @@ ORDER BY at, namespace`,
 	},
 	{
 		Name: "rollouts", Doc: "The rollouts that were under way or ended since a time, with how they ended.",
-		Parameters: []Parameter{{Name: "since", Doc: sinceParameter.Doc, Example: "-7 days", IsOptional: true}},
+		Parameters: []Parameter{{Name: "since", Doc: sinceParameter.Doc, Example: "-7d", IsOptional: true}},
 		SQL: `SELECT namespace, operator, rollout, version, phase, started_at, ended_at, succeeded, failed, total,
   rollback_of, message
-FROM rollouts WHERE ended_at IS NULL OR ended_at >= ` + sinceExpression + `
-ORDER BY started_at, namespace, rollout`,
+FROM (SELECT *, row_number() OVER (PARTITION BY namespace, rollout ORDER BY valid_from DESC) AS n FROM rollouts_history)
+WHERE n = 1 AND (ended_at IS NULL OR ended_at >= :since)
+ORDER BY started_at NULLS LAST, namespace, rollout`,
 	},
 	{
 		Name: "rollout-steps", Doc: "How the phases of a rollout and of its waves changed.",
@@ -176,8 +178,10 @@ ORDER BY at, namespace, wave, gate`,
     AND v.package = o.package
   WHERE o.operator = :operator GROUP BY v.namespace, o.operator, v.version),
 arrived AS (
-  SELECT namespace, cluster, version, min(valid_from) AS at
-  FROM installs_history WHERE operator = :operator AND version IS NOT NULL GROUP BY namespace, cluster, version),
+  SELECT h.namespace, h.cluster, h.version, min(h.valid_from) AS at
+  FROM installs_history h
+  JOIN installs i ON i.namespace = h.namespace AND i.operator = h.operator AND i.cluster = h.cluster
+  WHERE h.operator = :operator AND h.version IS NOT NULL GROUP BY h.namespace, h.cluster, h.version),
 fleet AS (SELECT namespace, count(*) AS clusters FROM installs WHERE operator = :operator GROUP BY namespace),
 ranked AS (
   SELECT a.namespace, a.version, a.at, f.clusters,
@@ -187,6 +191,7 @@ SELECT p.namespace, p.version, p.published_at, min(r.at) AS reached_90_percent_a
   round((julianday(min(r.at)) - julianday(p.published_at)) * 24, 1) AS hours
 FROM published p LEFT JOIN ranked r ON r.namespace = p.namespace AND r.version = p.version
   AND r.position >= 0.9 * r.clusters
+WHERE p.published_at > (SELECT min(began) FROM observations)
 GROUP BY p.namespace, p.version, p.published_at
 ORDER BY p.published_at, p.namespace, p.version`,
 	},

@@ -177,9 +177,9 @@ var Decisions = &Table{
 		{Name: "at", Type: Text, Doc: "when it was decided if that is recorded, otherwise when the hub observed it"},
 		{Name: "what", Type: Text, Doc: "kind of the decision, such as Approved, GateOverridden or RollbackRequested"},
 		{Name: "rollout", Type: Text, Doc: "OperatorRollout that it is about; empty for the operator"},
-		{Name: "subject", Type: Text, Doc: "subject of the decision, such as a gate of a wave"}},
+		{Name: "subject", Type: Text, Doc: "subject of the decision, such as a gate of a wave"},
+		{Name: "by", Type: Text, Doc: "user name of the person who decided, or hub; empty if no name is signed"}},
 	Values: []Column{
-		{Name: "by", Type: Text, Doc: "user name of the person who decided, or hub; NULL if no name is signed"},
 		{Name: "reason", Type: Text, Doc: "the given reason"},
 	},
 }

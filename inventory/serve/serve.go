@@ -24,6 +24,8 @@ const maxRequest = 256 << 10
 var (
 	// ErrUnauthenticated is wrapped by errors about a user who is not known.
 	ErrUnauthenticated = errors.New("unauthenticated")
+	// ErrForbidden is wrapped by errors about a user who sees nothing.
+	ErrForbidden = errors.New("forbidden")
 	// ErrUnavailable is wrapped by errors after which the same request may succeed later.
 	ErrUnavailable = errors.New("unavailable")
 )
@@ -54,12 +56,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	var body any = answer
+	body, encodeErr := json.Marshal(answer)
+	if encodeErr != nil && err == nil {
+		err = fmt.Errorf("%w: a value cannot be encoded: %w", inventory.ErrRefused, encodeErr)
+	}
 	if err != nil {
-		body = inventory.Failure{Error: err.Error()}
+		body, _ = json.Marshal(inventory.Failure{Error: err.Error()}) // texts can always be encoded
 		w.WriteHeader(findStatus(err))
 	}
-	_ = json.NewEncoder(w).Encode(body) // the client is gone if it fails
+	_, _ = w.Write(append(body, '\n')) // the client is gone if it fails
 }
 
 // findStatus returns the status of HTTP for an error.
@@ -67,6 +72,8 @@ func findStatus(err error) int {
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
 		return http.StatusUnauthorized
+	case errors.Is(err, ErrForbidden):
+		return http.StatusForbidden
 	case errors.Is(err, errNoSuchPath):
 		return http.StatusNotFound
 	case errors.Is(err, inventory.ErrRefused):
@@ -93,6 +100,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (*inventory.Ans
 	visible, err := h.Users.FindVisible(r.Context(), token)
 	if err != nil {
 		return nil, err
+	}
+	if !visible.AllClusters && !visible.AllNamespaces && len(visible.Clusters)+len(visible.Namespaces) == 0 {
+		return nil, fmt.Errorf(
+			"%w: you may list ManagedOperators in no namespace of the hub, so you see nothing of the "+
+				"inventory",
+			ErrForbidden,
+		)
 	}
 	var request inventory.Request
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
@@ -147,6 +161,13 @@ func resolve(r inventory.Request, now time.Time) (inventory.Query, error) {
 		}
 		if !ok {
 			value = p.Example
+		}
+		if p.Name == inventory.SinceParameter {
+			since, err := inventory.ParseTime(value, q.At)
+			if err != nil {
+				return q, fmt.Errorf("%w: %s: %w", inventory.ErrRefused, p.Name, err)
+			}
+			value = inventory.FormatTime(since)
 		}
 		q.Arguments[p.Name] = value
 	}

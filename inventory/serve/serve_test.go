@@ -42,6 +42,9 @@ func (e echoing) Query(_ context.Context, q inventory.Query) (*inventory.Answer,
 type anna struct{}
 
 func (anna) FindVisible(_ context.Context, token string) (inventory.Visible, error) {
+	if token == "token-of-bert" {
+		return inventory.Visible{}, nil
+	}
 	if token != "token-of-anna" {
 		return inventory.Visible{}, ErrUnauthenticated
 	}
@@ -62,7 +65,10 @@ func TestHandler(t *testing.T) {
 			200, `"at":"2026-11-20T10:00:00+01:00"`},
 		"a question": {inventory.QueryPath, "token-of-anna", `{"question":"on-cluster","arguments":{"cluster":"prod-1"}}`, nil,
 			200, "map[cluster:prod-1]"},
-		"a default": {inventory.QueryPath, "token-of-anna", `{"question":"approvals"}`, nil, 200, "map[since:-1 month]"},
+		"a default": {inventory.QueryPath, "token-of-anna", `{"question":"approvals"}`, nil, 200, "map[since:2026-10-25T12:00:00Z]"},
+		"a time that is none": {inventory.QueryPath, "token-of-anna", `{"question":"approvals","arguments":{"since":"-1 day"}}`,
+			nil, 400, `the time \"-1 day\" cannot be read: use a time such as`},
+		"nothing to see": {inventory.QueryPath, "token-of-bert", `{"question":"approvals"}`, nil, 403, "you see nothing"},
 		"a missing argument": {inventory.QueryPath, "token-of-anna", `{"question":"on-cluster"}`, nil, 400,
 			"the question on-cluster needs cluster=VALUE: name of the FleetCluster, such as cluster=prod-1"},
 		"a superfluous argument": {inventory.QueryPath, "token-of-anna",

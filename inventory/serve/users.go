@@ -25,6 +25,8 @@ import (
 const (
 	// rightsLifetime is how long the answers about a user are used. A revoked token or right is accepted for that long.
 	rightsLifetime = 10 * time.Second
+	// reviewTimeout limits all reviews of a user.
+	reviewTimeout = time.Minute
 	// maxUsers is how many users' answers are kept.
 	maxUsers = 1000
 	// maxTokenBytes is larger than any token of an API server.
@@ -65,6 +67,9 @@ func (r *Reviewer) FindVisible(ctx context.Context, token string) (inventory.Vis
 		return found, nil
 	}
 	found, err, _ := r.requests.Do(string(key[:]), func() (any, error) {
+		// Others wait for the same answer, also if this user goes.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
+		defer cancel()
 		visible, err := r.review(ctx, token)
 		if err == nil {
 			r.storeKnown(key, visible)
@@ -128,8 +133,11 @@ func (r *Reviewer) readRights(ctx context.Context, user authenticationv1.UserInf
 	if rights.ListsClusters, err = r.mayList(ctx, user, "fleetclusters", ""); err != nil {
 		return rights, err
 	}
-	if rights.ListsOperators, err = r.mayList(ctx, user, "managedoperators", ""); err != nil || rights.ListsOperators {
+	if rights.ListsOperators, err = r.mayList(ctx, user, "managedoperators", ""); err != nil {
 		return rights, err
+	}
+	if rights.ListsOperators && rights.ListsClusters {
+		return rights, nil
 	}
 	var operators v1alpha1.ManagedOperatorList
 	if err := r.Client.List(ctx, &operators, client.UnsafeDisableDeepCopy); err != nil {
@@ -144,7 +152,10 @@ func (r *Reviewer) readRights(ctx context.Context, user authenticationv1.UserInf
 	group.SetLimit(maxReviews)
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		group.Go(func() error {
-			may, err := r.mayList(groupCtx, user, "managedoperators", namespace)
+			may, err := rights.ListsOperators, error(nil)
+			if !may {
+				may, err = r.mayList(groupCtx, user, "managedoperators", namespace)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if may {

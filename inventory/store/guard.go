@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,10 +30,10 @@ type guard struct {
 // or the time of a query; the length of values is limited.
 var permittedFunctions = strings.Fields(`
 	abs avg ceil ceiling coalesce concat concat_ws count cume_dist date datetime dense_rank exp first_value floor
-	format glob group_concat hex iif if ifnull instr json json_array json_array_length json_each json_extract
+	format glob group_concat hex iif if ifnull json json_array json_array_length json_each json_extract
 	json_group_array json_group_object json_object json_type json_valid julianday lag last_value lead length like
-	likelihood likely ln log log10 log2 lower ltrim max median min mod nth_value ntile nullif octet_length
-	percent_rank percentile percentile_cont percentile_disc pow power printf quote rank replace round row_number
+	likelihood likely ln log log10 log2 lower ltrim max min mod nth_value ntile nullif octet_length
+	percent_rank pow power printf quote rank round row_number
 	rtrim sign sqrt strftime string_agg substr substring sum time timediff total trim trunc typeof unicode
 	unixepoch unlikely upper -> ->>`)
 
@@ -47,28 +48,64 @@ func listViewNames() []string {
 	return names
 }
 
-// authorize implements sqlite.AuthorizerFn.
+// authorize implements sqlite.AuthorizerFn. view is the innermost view or name of a WITH clause that reads. Users
+// choose the names of WITH clauses, so that only names with innerPrefix are trusted: check refuses texts with it.
 func (g *guard) authorize(
 	action sqlite.AuthorizerActionCode,
-	first, second, _, view string,
+	first, second, database, view string,
 ) sqlite.AuthorizerReturnCode {
 	switch action {
 	case sqlite.AuthSelect, sqlite.AuthRecursive:
 		return sqlite.AuthorizerOK
 	case sqlite.AuthFunction:
-		if view != "" || slices.Contains(permittedFunctions, strings.ToLower(second)) {
+		if slices.Contains(permittedFunctions, strings.ToLower(second)) {
 			return sqlite.AuthorizerOK
 		}
-		return g.refuse("the function " + second + " is not permitted")
+		return g.refuse("the function " + second + " is not permitted; docs/guides/inventory.md lists those that are")
 	case sqlite.AuthRead:
-		// The tables are read by the views only. A name without a table is one of a WITH clause.
-		if slices.Contains(views, view) || slices.Contains(views, first) || first == "json_each" {
+		isOfView := strings.HasPrefix(view, innerPrefix) || strings.HasPrefix(first, innerPrefix)
+		isView := database != "main" && slices.Contains(views, first)
+		// SQLite asks without a column for the names of WITH clauses, and for tables of which no column is used. No
+		// user can name our own tables: see check.
+		isCounted := second == "" && (database == "" || isInner(first)) && !strings.Contains(first, "sqlite_")
+		if isOfView || isView || isCounted || first == "json_each" {
 			return sqlite.AuthorizerOK
 		}
 		return g.refuse("there is no view " + first + ": the views are " + strings.Join(views, ", "))
 	default:
 		return g.refuse("only SELECT is permitted")
 	}
+}
+
+// innerNames are the names of what the views read.
+var innerNames = listInnerNames()
+
+func listInnerNames() []string {
+	names := []string{innerPrefix, "query_context", "visible_clusters", "visible_namespaces", "goose_db_version"}
+	for _, t := range inventory.Tables() {
+		names = append(names, keysOf(t), statesOf(t))
+	}
+	return names
+}
+
+func isInner(name string) bool {
+	return slices.Contains(innerNames, name) || name == inventory.ObservationsView
+}
+
+// check refuses the text of a query that is too long, or that has a name of what only views may read. A name appears in
+// the text as it is: SQLite has no escapes for names.
+func check(text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("%w: it has more than %d bytes", inventory.ErrRefused, maxText)
+	}
+	lower := strings.ToLower(text)
+	for _, name := range innerNames {
+		if strings.Contains(lower, name) {
+			return fmt.Errorf("%w: there is no view %s: the views are %s", inventory.ErrRefused, name,
+				strings.Join(views, ", "))
+		}
+	}
+	return nil
 }
 
 func (g *guard) refuse(reason string) sqlite.AuthorizerReturnCode {
@@ -89,13 +126,13 @@ func (g *guard) install(connection *sql.Conn) error {
 // remove lets everything pass again, for the next query on the connection.
 func (g *guard) remove(connection *sql.Conn) {
 	if err := register(connection, nil); err != nil { // the connection is unusable
-		_ = connection.Raw(func(any) error { return errors.New("close it") })
+		_ = connection.Raw(func(any) error { return driver.ErrBadConn })
 	}
 }
 
 func register(connection *sql.Conn, authorize sqlite.AuthorizerFn) error {
-	err := connection.Raw(func(driver any) error {
-		return driver.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(authorize)
+	err := connection.Raw(func(connection any) error {
+		return connection.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(authorize)
 	})
 	if err != nil {
 		return fmt.Errorf("guard queries: %w", err)
@@ -129,8 +166,11 @@ func (g *guard) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("read inventory: %w", err)
 	}
 	message := failure.Error()
-	if strings.Contains(message, "no such table") {
+	switch {
+	case strings.Contains(message, "no such table"):
 		message += ": the views are " + strings.Join(views, ", ")
+	case failure.Code() == sqlite3.SQLITE_TOOBIG:
+		message = fmt.Sprintf("a value has more than %d bytes: select fewer rows or columns", maxValue)
 	}
 	return fmt.Errorf("%w: %s", inventory.ErrRefused, message)
 }

@@ -56,8 +56,10 @@ func (m *model) ask(at time.Time) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(m.past[i].versions)) {
 		until := observed
-		if since, ok := m.past[i].stale[name]; ok && since.Before(until) {
-			until = since
+		for _, later := range m.past[i:] { // it may have been noticed later
+			if since, ok := later.stale[name]; ok && !since.After(at) && since.Before(until) {
+				until = since
+			}
 		}
 		lines = append(lines, fmt.Sprint(name, " ", m.past[i].versions[name], " ", inventory.FormatTime(until)))
 	}

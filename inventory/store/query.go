@@ -24,17 +24,19 @@ const (
 	// MaxTime is how long a query may run.
 	MaxTime = 10 * time.Second
 	// maxValue is how many bytes a value and an answer may have.
-	maxValue, maxAnswer = 1 << 20, 16 << 20
+	maxValue, maxAnswer = 64 << 10, 16 << 20
+	// maxNames is how many bytes the names of what a user sees may have together.
+	maxNames = 100 << 20
 	// maxText is how many bytes the text of a query may have.
-	maxText = 64 << 10
+	maxText = 16 << 10
 )
 
 var errNoStatement = errors.New("there is no statement")
 
 // Query answers a query. The error wraps inventory.ErrRefused if the query is at fault, or if it needs too much.
 func (s *Store) Query(ctx context.Context, q inventory.Query) (*inventory.Answer, error) {
-	if len(q.SQL) > maxText {
-		return nil, fmt.Errorf("%w: it has more than %d bytes", inventory.ErrRefused, maxText)
+	if err := check(q.SQL); err != nil {
+		return nil, err
 	}
 	select {
 	case s.queries <- struct{}{}:
@@ -47,6 +49,11 @@ func (s *Store) Query(ctx context.Context, q inventory.Query) (*inventory.Answer
 		return nil, fmt.Errorf("open inventory: %w", err)
 	}
 	defer func() { _ = connection.Close() }()
+	// All that follows reads the same state of the file.
+	if err := beginRead(ctx, connection); err != nil {
+		return nil, err
+	}
+	defer func() { _, _ = connection.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }()
 	answer, err := s.prepareQuery(ctx, connection, q)
 	if err != nil {
 		return nil, err
@@ -64,9 +71,20 @@ func (s *Store) Query(ctx context.Context, q inventory.Query) (*inventory.Answer
 	return answer, nil
 }
 
+// beginRead begins a transaction in which a query is prepared and read, without the limits of the query before.
+func beginRead(ctx context.Context, connection *sql.Conn) error {
+	if _, err := sqlite.Limit(connection, sqlite3.SQLITE_LIMIT_LENGTH, maxNames); err != nil {
+		return fmt.Errorf("begin query: %w", err)
+	}
+	if _, err := connection.ExecContext(ctx, "BEGIN"); err != nil {
+		return fmt.Errorf("begin query: %w", err)
+	}
+	return nil
+}
+
 // prepareQuery makes the views for a query, and returns an answer without rows.
 func (s *Store) prepareQuery(ctx context.Context, connection *sql.Conn, q inventory.Query) (*inventory.Answer, error) {
-	if _, err := connection.ExecContext(ctx, buildViews()); err != nil {
+	if _, err := connection.ExecContext(ctx, buildViews(q.Visible)); err != nil {
 		return nil, fmt.Errorf("make views: %w", err)
 	}
 	at := inventory.FormatTime(q.At)
@@ -167,16 +185,16 @@ func readRows(ctx context.Context, connection *sql.Conn, q inventory.Query, a *i
 	}
 	size := 0
 	for rows.Next() {
-		if len(a.Rows) == MaxRows || size > maxAnswer {
-			a.Truncated = true
-			break
-		}
 		row, err := readRow(rows, len(a.Columns))
 		if err != nil {
 			return err
 		}
 		for _, value := range row {
 			size += sizeOf(value)
+		}
+		if len(a.Rows) == MaxRows || size > maxAnswer {
+			a.Truncated = true
+			break
 		}
 		a.Rows = append(a.Rows, row)
 	}
@@ -211,17 +229,16 @@ var limits = map[int]int{
 	sqlite3.SQLITE_LIMIT_COLUMN:              200,
 	sqlite3.SQLITE_LIMIT_EXPR_DEPTH:          100,
 	sqlite3.SQLITE_LIMIT_COMPOUND_SELECT:     20,
-	sqlite3.SQLITE_LIMIT_VDBE_OP:             100_000,
+	sqlite3.SQLITE_LIMIT_VDBE_OP:             20_000,
 	sqlite3.SQLITE_LIMIT_FUNCTION_ARG:        50,
 	sqlite3.SQLITE_LIMIT_ATTACHED:            0,
-	sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1000,
+	sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
 	sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER:     100,
 	sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH:       1,
 	sqlite3.SQLITE_LIMIT_WORKER_THREADS:      0,
 }
 
-// setLimits sets the limits of SQLite in a connection. They do not apply to what prepareQuery does later: all of it is
-// smaller, but for the lists of names, which are not values of a table.
+// setLimits sets the limits of SQLite in a connection.
 func setLimits(connection *sql.Conn) error {
 	for id, value := range limits {
 		if _, err := sqlite.Limit(connection, id, value); err != nil {

@@ -133,8 +133,13 @@ func (r *recorder) recordFacts(ctx context.Context, f inventory.Facts) error {
 	if err != nil {
 		return err
 	}
+	done := map[string]bool{}
 	for _, row := range f.Rows {
 		key := strings.Join(row.Key, "\x00")
+		if done[key] { // an object may say the same twice: the first one counts
+			continue
+		}
+		done[key] = true
 		old, isOpen := open[key]
 		delete(open, key)
 		id := old.id
@@ -310,8 +315,15 @@ func (r *recorder) endRow(ctx context.Context, t *inventory.Table, old openRow) 
 	if old.validFrom >= r.at {
 		return r.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE id = ? AND valid_to = ?", statesOf(t)), old.id, openEnd)
 	}
-	return r.exec(ctx, fmt.Sprintf("UPDATE %s SET valid_to = ?, observed_until = ? WHERE id = ? AND valid_to = ?",
-		statesOf(t)), r.at, r.lastObserved, old.id, openEnd)
+	return r.exec(
+		ctx,
+		fmt.Sprintf("UPDATE OR REPLACE %s SET valid_to = ?, observed_until = ? WHERE id = ? AND valid_to = ?",
+			statesOf(t)),
+		r.at,
+		r.lastObserved,
+		old.id,
+		openEnd,
+	)
 }
 
 // exec executes a statement, which is prepared only once.

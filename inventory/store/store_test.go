@@ -256,7 +256,7 @@ func TestLogsKeepWhatTheHubForgot(t *testing.T) {
 		f := inventory.Facts{Table: inventory.Decisions, Owner: []string{"team-a", "echo"}}
 		for _, w := range what {
 			f.Rows = append(f.Rows, row(inventory.Decisions, []string{"team-a", "echo",
-				inventory.FormatTime(minute(m)), w, "", ""}, map[string]any{"by": "anna"}))
+				inventory.FormatTime(minute(m)), w, "", "", "anna"}, nil))
 		}
 		record(t, s, minute(m), m == 0, f)
 	}

@@ -211,6 +211,9 @@ func (r *recorder) takePending() map[objectKey]change {
 func (r *recorder) returnPending(changes map[objectKey]change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if changes == nil {
+		return
+	}
 	for key, newer := range r.pending {
 		changes[key] = newer
 	}

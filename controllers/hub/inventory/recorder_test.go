@@ -89,6 +89,17 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
+// TestFailedHeartbeat fails to write a batch without changes, while an object changes.
+func TestFailedHeartbeat(t *testing.T) {
+	r := &recorder{}
+	changes := r.takePending()
+	r.collect(installOf("a", "1.1.0"), false)
+	r.returnPending(changes)
+	if len(r.pending) != 1 {
+		t.Errorf("%d changes are collected, want the one of the time of the write", len(r.pending))
+	}
+}
+
 // TestEachKindHasFacts records no kind in vain.
 func TestEachKindHasFacts(t *testing.T) {
 	recorded := map[*facts.Table]bool{}

@@ -240,7 +240,8 @@ CREATE TABLE decisions_keys (
   what TEXT NOT NULL,
   rollout TEXT NOT NULL,
   subject TEXT NOT NULL,
-  UNIQUE (namespace, operator, at, what, rollout, subject)
+  by TEXT NOT NULL,
+  UNIQUE (namespace, operator, at, what, rollout, subject, by)
 );
 CREATE INDEX decisions_keys_operator ON decisions_keys (operator);
 CREATE TABLE decisions_states (
@@ -248,7 +249,6 @@ CREATE TABLE decisions_states (
   valid_to TEXT NOT NULL,
   valid_from TEXT NOT NULL,
   observed_until TEXT,
-  by TEXT,
   reason TEXT,
   PRIMARY KEY (id, valid_to)
 ) WITHOUT ROWID;

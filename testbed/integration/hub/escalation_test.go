@@ -150,6 +150,7 @@ func TestHubPodTakesNoCredentials(t *testing.T) {
 		"/serviceaccounts bellwether-agent everybody":        "get list patch watch",
 		"/serviceaccounts/token bellwether-agent everybody":  "create",
 		"authentication.k8s.io/selfsubjectreviews everybody": "create",
+		"authentication.k8s.io/tokenreviews everybody":       "create", // it must know the token already
 		"certificates.k8s.io/clustertrustbundles everybody":  "get list watch",
 	}
 	if diff := cmp.Diff(want, least(allowed(t, hub, questions))); diff != "" {

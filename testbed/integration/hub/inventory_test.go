@@ -37,8 +37,11 @@ type asker struct {
 // ask returns the rows as JSON, and what the command says beside them.
 func (a *asker) ask(t *testing.T, user string, args ...string) (rows, message string, err error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), a.program, append([]string{"query", "-o", "json", "--server", a.server,
-		"--server-ca-file", a.caFile, "--server-token-file", a.tokens[user]}, args...)...)
+	command := exec.CommandContext(
+		t.Context(),
+		a.program,
+		append([]string{"query", "-o", "json", "--inventory", a.server,
+			"--inventory-ca-file", a.caFile, "--inventory-token-file", a.tokens[user]}, args...)...)
 	var errOut strings.Builder
 	command.Stderr = &errOut
 	out, err := command.Output()

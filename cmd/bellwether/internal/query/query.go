@@ -35,10 +35,10 @@ valid_to. The column observed_until says until when a row was observed: if it is
 than --at, the cluster did not report at that time, or the hub did not run.
 
 You see the operators of the namespaces whose ManagedOperators you may list. The hub has
-to be reached at --server, and knows you by the token of your kubeconfig.`
+to be reached at --inventory, and knows you by the token of your kubeconfig.`
 
 const queryExample = `  bellwether query who-ran operator=echo version=1.2.0 --at 2026-11-24T10:00Z
-  bellwether query changes-on-cluster cluster=prod-1 since='-1 day'
+  bellwether query changes-on-cluster cluster=prod-1 since=-1d
   bellwether query approvals since=2026-11-01 -o csv
   bellwether query "SELECT version, count(*) AS clusters FROM installs GROUP BY version"`
 
@@ -80,7 +80,7 @@ func Command(env *command.Env) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&o.at, "at", "", "The `TIME` that the query is about, for example 2026-11-24T10:00Z, "+
-		"2026-11-24 or -2h. Default: now.")
+		"2026-11-24, -2h or -7d. Default: now.")
 	c.Flags().BoolVar(&o.isViews, "views", false, "List the views and their columns.")
 	o.server.add(c)
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, outputCSV)
@@ -149,29 +149,16 @@ func parseRequest(args []string) (inventory.Request, error) {
 	return request, nil
 }
 
-// timeLayouts are the formats of --at, besides durations.
-var timeLayouts = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04",
-	"2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
-
-// parseTime returns the time of --at; nil if it is not set. Times without a zone are in UTC.
+// parseTime returns the time of --at; nil if it is not set.
 func parseTime(text string, now time.Time) (*time.Time, error) {
 	if text == "" {
 		return nil, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil && d < 0 {
-		at := now.Add(d)
-		return &at, nil
+	at, err := inventory.ParseTime(text, now)
+	if err != nil {
+		return nil, exit.Hintf(inventory.ErrTime.Error(), "invalid value %q of --at", text)
 	}
-	for _, layout := range timeLayouts {
-		if at, err := time.Parse(layout, text); err == nil {
-			return &at, nil
-		}
-	}
-	return nil, exit.Hintf(
-		"use a time such as 2026-11-24T10:00Z, or a duration such as -2h",
-		"invalid value %q of --at",
-		text,
-	)
+	return &at, nil
 }
 
 // tolerance is how long ago the hub's last observation may be without a warning.

@@ -56,7 +56,7 @@ func (h *fakeHub) start(t *testing.T) []string {
 			t.Fatal(err)
 		}
 	}
-	return []string{"--server", server.URL + "/", "--server-ca-file", ca, "--server-token-file", token}
+	return []string{"--inventory", server.URL + "/", "--inventory-ca-file", ca, "--inventory-token-file", token}
 }
 
 func observed(at time.Time) map[inventory.Source]time.Time {
@@ -141,20 +141,21 @@ func TestQueryFailures(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no server":          {[]string{"SELECT 1"}, "no address of the hub's inventory: set --server or BELLWETHER_SERVER"},
-		"no URL":             {[]string{"SELECT 1", "--server", "hub"}, `invalid value "hub" of --server`},
+		"no server":          {[]string{"SELECT 1"}, "no address of the hub's inventory: set --inventory or BELLWETHER_INVENTORY"},
+		"no URL":             {[]string{"SELECT 1", "--inventory", "hub"}, `invalid value "hub" of --inventory`},
+		"HTTP":               {append([]string{"SELECT 1", "--inventory", "http://hub.example.com"}, token...), "must not cross a network"},
 		"no time":            {append([]string{"SELECT 1", "--at", "noon"}, flags...), `invalid value "noon" of --at`},
 		"no argument":        {append([]string{"who-ran", "echo"}, flags...), "write it as NAME=VALUE"},
 		"no quotes":          {append([]string{"SELECT", "1"}, flags...), `invalid argument "1"`},
 		"two statements":     {append([]string{"SELECT 1", "SELECT 2"}, flags...), "put the whole statement in quotes"},
 		"--views and more":   {append([]string{"versions", "--views"}, flags...), "exclude each other"},
 		"a refused query":    {append([]string{"SELECT x"}, flags...), "no such column: x"},
-		"another server":     {append([]string{"SELECT 1", "--server", other.URL}, token...), "is no inventory of a hub"},
-		"nobody there":       {append([]string{"SELECT 1", "--server", "http://127.0.0.1:1"}, token...), "cannot reach the hub's inventory"},
-		"an unknown issuer":  {append([]string{"SELECT 1", "--server", flags[1]}, token...), "certificate"},
-		"no token, no files": {[]string{"SELECT 1", "--server", flags[1]}, "no kubeconfig"},
-		"another user":       {[]string{"SELECT 1", "--server", flags[1], "--as", "bob", "--kubeconfig", kubeconfig}, "does not support --as"},
-		"no token":           {[]string{"SELECT 1", "--server", flags[1], "--kubeconfig", kubeconfig}, "the kubeconfig has no token"},
+		"another server":     {append([]string{"SELECT 1", "--inventory", other.URL}, token...), "is no inventory of a hub"},
+		"nobody there":       {append([]string{"SELECT 1", "--inventory", "http://127.0.0.1:1"}, token...), "cannot reach the hub's inventory"},
+		"an unknown issuer":  {append([]string{"SELECT 1", "--inventory", flags[1]}, token...), "certificate"},
+		"no token, no files": {[]string{"SELECT 1", "--inventory", flags[1]}, "no kubeconfig"},
+		"another user":       {[]string{"SELECT 1", "--inventory", flags[1], "--as", "bob", "--kubeconfig", kubeconfig}, "does not support --as"},
+		"no token":           {[]string{"SELECT 1", "--inventory", flags[1], "--kubeconfig", kubeconfig}, "the kubeconfig has no token"},
 		"an unknown format":  {append([]string{"SELECT 1", "-o", "xml"}, flags...), `invalid value "xml" of -o`},
 	} {
 		r := clitest.NewHub().Run(t, append([]string{"query"}, c.args...)...)

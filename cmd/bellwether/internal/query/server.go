@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,8 +24,8 @@ import (
 	"github.com/bellwether-dev/bellwether/inventory"
 )
 
-// envServer is the environment variable with the URL of the hub's inventory. The flag --server has precedence.
-const envServer = "BELLWETHER_SERVER"
+// envServer is the environment variable with the URL of the hub's inventory. The flag --inventory has precedence.
+const envServer = "BELLWETHER_INVENTORY"
 
 const (
 	// timeout limits a query. The hub ends queries before.
@@ -37,14 +38,14 @@ const (
 type serverFlags struct{ address, tokenFile, caFile string }
 
 func (f *serverFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.address, "server", "",
+	c.Flags().StringVar(&f.address, "inventory", "",
 		"The `URL` of the hub's inventory, for example https://hub.example.com:8443. Default: $"+envServer+".")
-	c.Flags().StringVar(&f.tokenFile, "server-token-file", "",
+	c.Flags().StringVar(&f.tokenFile, "inventory-token-file", "",
 		"The `FILE` with a bearer token of the hub's API server. Default: the token of the kubeconfig.")
-	c.Flags().StringVar(&f.caFile, "server-ca-file", "",
-		"The `FILE` with the CA certificates for --server. Default: those of the system.")
-	_ = c.MarkFlagFilename("server-token-file")
-	_ = c.MarkFlagFilename("server-ca-file")
+	c.Flags().StringVar(&f.caFile, "inventory-ca-file", "",
+		"The `FILE` with the CA certificates for --inventory. Default: those of the system.")
+	_ = c.MarkFlagFilename("inventory-token-file")
+	_ = c.MarkFlagFilename("inventory-ca-file")
 }
 
 // server is a hub that answers queries.
@@ -59,11 +60,18 @@ func (a *app) connect(f *serverFlags) (*server, error) {
 		"--inventory-bind-address set it up"
 	address := cmp.Or(f.address, a.Getenv(envServer))
 	if address == "" {
-		return nil, exit.Hintf(hint, "no address of the hub's inventory: set --server or %s", envServer)
+		return nil, exit.Hintf(hint, "no address of the hub's inventory: set --inventory or %s", envServer)
 	}
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return nil, exit.Hintf(hint, "invalid value %q of --server", address)
+		return nil, exit.Hintf(hint, "invalid value %q of --inventory", address)
+	}
+	if host := parsed.Hostname(); parsed.Scheme == "http" && host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		return nil, exit.Hintf(
+			"use https, or kubectl port-forward",
+			"your token must not cross a network by HTTP, to %s",
+			address,
+		)
 	}
 	config, err := a.buildConfig(f)
 	if err != nil {
@@ -93,13 +101,15 @@ func (a *app) buildConfig(f *serverFlags) (*rest.Config, error) {
 		}
 		config = rest.CopyConfig(config)
 		if config.Impersonate.UserName != "" {
-			return nil, exit.Hintf("use the token of that user, with --server-token-file",
+			return nil, exit.Hintf("use the token of that user, with --inventory-token-file",
 				"the hub's inventory does not support --as")
 		}
 		if config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil &&
 			config.AuthProvider == nil {
-			return nil, exit.Hintf("set --server-token-file; `kubectl create token` makes a token of a service account",
-				"the kubeconfig has no token, and the hub knows users by their token")
+			return nil, exit.Hintf(
+				"set --inventory-token-file; `kubectl create token` makes a token of a service account",
+				"the kubeconfig has no token, and the hub knows users by their token",
+			)
 		}
 	}
 	config.CAData, config.CAFile = nil, f.caFile
@@ -125,7 +135,7 @@ func (s *server) query(ctx context.Context, request inventory.Request) (*invento
 		if errors.As(err, &failure) {
 			err = failure.Err
 		}
-		return nil, exit.Hintf("check --server and --server-ca-file, and that the hub is running",
+		return nil, exit.Hintf("check --inventory and --inventory-ca-file, and that the hub is running",
 			"cannot reach the hub's inventory at %s: %w", s.address, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
@@ -135,7 +145,7 @@ func (s *server) query(ctx context.Context, request inventory.Request) (*invento
 		var failure inventory.Failure
 		if err := decoder.Decode(&failure); err != nil || failure.Error == "" {
 			return nil, exit.Hintf(
-				"check --server",
+				"check --inventory",
 				"%s is no inventory of a hub: it answers %q",
 				s.address,
 				response.Status,

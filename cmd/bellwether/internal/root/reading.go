@@ -41,6 +41,7 @@ var showsHubState = map[string]bool{
 	"operator confirm-removal": false, "operator get": true, "operator init": false, "operator list": true,
 	"operator release-hold": false, "operator repair": false, "operator resume": false,
 	"page explain": false, "page lint": true, "page preview": true, "page runbook": false, "page test": false,
+	"query":          false,
 	"registry serve": false,
 	"rollout abort":  false, "rollout approve": false, "rollout get": true, "rollout history": true,
 	"rollout override": false, "rollout override-windows": false, "rollout pause": false, "rollout plan": true,
