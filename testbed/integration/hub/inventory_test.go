@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -148,17 +149,19 @@ func TestInventoryRemembers(t *testing.T) {
 		return nil
 	})
 	operator := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "echo"}}
-	must(t, admin.Patch(t.Context(), operator, client.RawPatch("application/merge-patch+json",
+	must(t, admin.Patch(t.Context(), operator, client.RawPatch(types.MergePatchType,
 		[]byte(`{"spec":{"version":"1.1.0"}}`))))
 	a.answers(t, "anna", `[{"namespace":"team-a","wanted":"1.1.0"}]`, wanted)
 	a.answers(t, "anna", `[{"namespace":"team-a","wanted":"1.0.0"}]`, wanted, "--at", before.Format(time.RFC3339))
 
 	hub.process.Kill()
-	must(t, admin.Delete(t.Context(), fleetCluster("prod-1")))
+	must(t, admin.Patch(t.Context(), fleetCluster("prod-1"), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"region":"eu"}}}`))))
 	startHub("second")
+	const region = "SELECT labels ->> 'region' AS region FROM clusters"
+	a.answers(t, "admin", `[{"region":"eu"}]`, region)
+	a.answers(t, "admin", `[{"region":null}]`, region, "--at", before.Format(time.RFC3339))
 	a.answers(t, "anna", `[{"namespace":"team-a","wanted":"1.1.0"}]`, wanted)
-	a.answers(t, "admin", `[]`, "SELECT cluster FROM clusters")
-	a.answers(t, "admin", `[{"cluster":"prod-1"}]`, "SELECT cluster FROM clusters", "--at", before.Format(time.RFC3339))
 	_, message, err := a.ask(t, "admin", wanted, "--at", before.Add(-time.Hour).Format(time.RFC3339))
 	if err == nil || !strings.Contains(message, "the inventory begins at") {
 		t.Errorf("about a time before the inventory: %s, error %v", message, err)
