@@ -90,10 +90,12 @@ func readCookie(r *http.Request) string {
 
 // buildCookie returns the cookie of a session. Without a name, it removes the cookie.
 func (h *Handler) buildCookie(name string) *http.Cookie {
-	cookie := &http.Cookie{Name: cookieName, Value: name, Path: "/", HttpOnly: true, Secure: true,
-		SameSite: http.SameSiteStrictMode}
+	cookie := &http.Cookie{ //nolint:gosec // it is secure unless the console is on loopback
+		Name: cookieName, Value: name, Path: "/", HttpOnly: true, Secure: !h.options.IsInsecure,
+		SameSite: http.SameSiteStrictMode,
+	}
 	if h.options.IsInsecure {
-		cookie.Name, cookie.Secure = insecureCookieName, false
+		cookie.Name = insecureCookieName
 	}
 	if name == "" {
 		cookie.MaxAge = -1

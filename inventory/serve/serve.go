@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -145,36 +144,37 @@ func resolve(r inventory.Request, now time.Time) (inventory.Query, error) {
 		return q, fmt.Errorf("%w: there is no question %q: the questions are %s", inventory.ErrRefused, r.Question,
 			strings.Join(names, ", "))
 	}
-	q.SQL, q.Arguments = question.SQL, map[string]string{}
-	for _, p := range question.Parameters {
-		value, ok := r.Arguments[p.Name]
-		if !ok && !p.IsOptional {
-			return q, fmt.Errorf(
-				"%w: the question %s needs %s=VALUE: %s, such as %s=%s",
-				inventory.ErrRefused,
-				question.Name,
-				p.Name,
-				p.Doc,
-				p.Name,
-				p.Example,
-			)
-		}
-		if !ok {
+	q.SQL = question.SQL
+	var err error
+	q.Arguments, err = resolveArguments(question, r.Arguments, q.At)
+	return q, err
+}
+
+// resolveArguments returns the values of all parameters of a question that is asked about a time.
+func resolveArguments(q inventory.Question, given map[string]string, at time.Time) (map[string]string, error) {
+	arguments := map[string]string{}
+	for _, p := range q.Parameters {
+		value, ok := given[p.Name]
+		switch {
+		case !ok && !p.IsOptional:
+			return nil, fmt.Errorf("%w: the question %s needs %s=VALUE: %s, such as %s=%s", inventory.ErrRefused,
+				q.Name, p.Name, p.Doc, p.Name, p.Example)
+		case !ok:
 			value = p.Example
 		}
 		if p.Name == inventory.SinceParameter {
-			since, err := inventory.ParseTime(value, q.At)
+			since, err := inventory.ParseTime(value, at)
 			if err != nil {
-				return q, fmt.Errorf("%w: %s: %w", inventory.ErrRefused, p.Name, err)
+				return nil, fmt.Errorf("%w: %s: %w", inventory.ErrRefused, p.Name, err)
 			}
 			value = inventory.FormatTime(since)
 		}
-		q.Arguments[p.Name] = value
+		arguments[p.Name] = value
 	}
-	for name := range r.Arguments {
-		if !slices.ContainsFunc(question.Parameters, func(p inventory.Parameter) bool { return p.Name == name }) {
-			return q, fmt.Errorf("%w: the question %s has no parameter %q", inventory.ErrRefused, question.Name, name)
+	for name := range given {
+		if _, ok := arguments[name]; !ok {
+			return nil, fmt.Errorf("%w: the question %s has no parameter %q", inventory.ErrRefused, q.Name, name)
 		}
 	}
-	return q, nil
+	return arguments, nil
 }
