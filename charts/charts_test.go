@@ -178,6 +178,24 @@ agent:
   podMonitor: {enabled: true, labels: {release: prometheus}}
 `
 
+// compareGolden compares manifests with the golden file of a name.
+func compareGolden(t *testing.T, name string, manifests []string) {
+	t.Helper()
+	got, golden := strings.Join(manifests, "---\n"), filepath.Join("testdata", name+".yaml")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("manifests; run with -update if this is what you want (-want +got):\n%s", diff)
+	}
+}
+
 func TestRender(t *testing.T) {
 	for name, values := range map[string]string{
 		"nothing": "{}",
@@ -196,20 +214,7 @@ func TestRender(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := strings.Join(manifests, "---\n")
-			golden := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("manifests; run with -update if this is what you want (-want +got):\n%s", diff)
-			}
+			compareGolden(t, name, manifests)
 			for _, manifest := range manifests {
 				decodes(t, manifest)
 			}

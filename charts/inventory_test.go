@@ -5,8 +5,6 @@ package charts_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,20 +41,7 @@ func TestInventory(t *testing.T) {
 	for _, manifest := range after {
 		decodes(t, manifest)
 	}
-	changed := slices.DeleteFunc(after, func(m string) bool { return slices.Contains(before, m) })
-	got, golden := strings.Join(changed, "---\n"), filepath.Join("testdata", "inventory.yaml")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("manifests; run with -update if this is what you want (-want +got):\n%s", diff)
-	}
+	compareGolden(t, "inventory", slices.DeleteFunc(after, func(m string) bool { return slices.Contains(before, m) }))
 }
 
 // TestInventoryVolume verifies which claim the hub mounts, and that its group may write to the volume.
@@ -72,8 +57,9 @@ func TestInventoryVolume(t *testing.T) {
 	}{
 		"made": {"hub: {enabled: true, replicas: 1, inventory: {enabled: true}}", chartutil.DefaultCapabilities,
 			"bellwether-hub-inventory", true, ptr.To[int64](65532)},
-		"made under another name": {"{nameOverride: sheep, hub: {enabled: true, replicas: 1, inventory: {enabled: true}}}",
-			chartutil.DefaultCapabilities, "sheep-hub-inventory", true, ptr.To[int64](65532)},
+		"made under another name": {"{nameOverride: sheep, hub: {enabled: true, replicas: 1, " +
+			"inventory: {enabled: true}}}", chartutil.DefaultCapabilities, "sheep-hub-inventory", true,
+			ptr.To[int64](65532)},
 		"there": {"hub: {enabled: true, replicas: 1, inventory: {enabled: true, storage: {existingClaim: history}}}",
 			chartutil.DefaultCapabilities, "history", false, ptr.To[int64](65532)},
 		"without a group": {"hub: {enabled: true, replicas: 1, inventory: {enabled: true, fsGroup: 0}}",
@@ -162,7 +148,8 @@ func TestInventoryNotes(t *testing.T) {
 	for values, want := range map[string]string{
 		withoutInventory: "",
 		withInventory:    "export BELLWETHER_INVENTORY=https://localhost:9443",
-		"hub: {enabled: true, replicas: 1, inventory: {enabled: true}}": "export BELLWETHER_INVENTORY=http://localhost:8443",
+		"hub: {enabled: true, replicas: 1, inventory: {enabled: true}}": "export " +
+			"BELLWETHER_INVENTORY=http://localhost:8443",
 	} {
 		notes := renderNotes(t, load(t), values)
 		if says := strings.Contains(notes, "BELLWETHER_INVENTORY"); says != (want != "") ||

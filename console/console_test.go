@@ -94,7 +94,8 @@ func newStore(t *testing.T) *store.Store {
 	}
 	operator := func(target string) inventory.Facts {
 		return fact(inventory.Operators, map[string]any{"package": "echo", "catalog": "main", "channel": "stable",
-			"target": target, "waiting_version": "2.0.0", "ready": "False", "reason": "RolloutHalted", "message": attack,
+			"target": target, "waiting_version": "2.0.0", "ready": "False", "reason": "RolloutHalted",
+			"message":  attack,
 			"selected": int64(3), "updated": int64(1), "ready_clusters": int64(2)}, "team-a", "echo")
 	}
 	record(
@@ -113,7 +114,8 @@ func newStore(t *testing.T) *store.Store {
 		fact(
 			inventory.Rollouts,
 			map[string]any{"operator": "echo", "version": "1.2.0", "phase": "Halted", "revision": int64(2),
-				"message": "a gate failed", "started_at": "2026-11-24T12:01:00Z", "total": int64(3), "succeeded": int64(0),
+				"message": "a gate failed", "started_at": "2026-11-24T12:01:00Z",
+				"total": int64(3), "succeeded": int64(0),
 				"failed": int64(1), "paused": int64(0)},
 			"team-a",
 			"echo-2",
@@ -252,18 +254,19 @@ func TestPages(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/": {"3 clusters", "1 without current reports", "prod-1", "1.2.0", "WorkloadUnavailable", "2 of 3 ready",
 			"last report <time datetime=\"2026-11-24T11:30:00Z\">2026-11-24 11:30:00<"},
-		"/?at=2026-11-24T12:00":             {"As of", "1.1.0", "/clusters/prod-1?at=2026-11-24T12%3A00", ">Now<"},
-		"/?label=region=us":                 {"prod-2"},
-		"/?state=stale":                     {"prod-3"},
-		"/?state=not-ready&name=prod":       {"prod-1"},
-		"/?name=nothing":                    {"No cluster matches."},
-		"/?after=prod-1":                    {"prod-2"},
-		"/operators":                        {"team-a", "2.0.0 waits for an approval", "RolloutHalted"},
-		"/operators/team-a/echo":            {"package echo", "Not ready", "echo-2", "anna", "Versions on clusters"},
-		"/rollouts":                         {"echo-2", "Halted", "0 of 3, 1 failed"},
-		"/rollouts/team-a/echo-2":           {"Wave canary", "burn rate 20", "Failed", "prod-1", "What happened"},
-		"/clusters/prod-1":                  {"Kubernetes v1.34.1", "team-a/echo", "1.1.0", "1.2.0", "What changed"},
-		"/clusters/prod-3":                  {"none since <time datetime=\"2026-11-24T11:30:00Z\"", "You see no operators on it."},
+		"/?at=2026-11-24T12:00":       {"As of", "1.1.0", "/clusters/prod-1?at=2026-11-24T12%3A00", ">Now<"},
+		"/?label=region=us":           {"prod-2"},
+		"/?state=stale":               {"prod-3"},
+		"/?state=not-ready&name=prod": {"prod-1"},
+		"/?name=nothing":              {"No cluster matches."},
+		"/?after=prod-1":              {"prod-2"},
+		"/operators":                  {"team-a", "2.0.0 waits for an approval", "RolloutHalted"},
+		"/operators/team-a/echo":      {"package echo", "Not ready", "echo-2", "anna", "Versions on clusters"},
+		"/rollouts":                   {"echo-2", "Halted", "0 of 3, 1 failed"},
+		"/rollouts/team-a/echo-2":     {"Wave canary", "burn rate 20", "Failed", "prod-1", "What happened"},
+		"/clusters/prod-1":            {"Kubernetes v1.34.1", "team-a/echo", "1.1.0", "1.2.0", "What changed"},
+		"/clusters/prod-3": {"none since <time datetime=\"2026-11-24T11:30:00Z\"",
+			"You see no operators on it."},
 		"/waiting":                          {"budget", "Versions to approve", "Halted rollouts"},
 		"/waiting?at=2026-11-24T12:00:30":   {"Versions to approve"},
 		"/decisions":                        {"anna", "Approved", "canary/people", "tested"},

@@ -90,8 +90,7 @@ var functions = template.FuncMap{
 	"pair":     func(first, second any) pair { return pair{first, second} },
 	"spaced":   func(t string) string { return strings.TrimSuffix(strings.Replace(t, "T", " ", 1), "Z") },
 	"instant":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"ready":    func(status, reason string) string { return classOf(v1alpha1.ConditionReady, status, reason) },
-	"online":   func(status, reason string) string { return classOf(v1alpha1.ConditionOnline, status, reason) },
+	"ready":    classOf,
 	"rollout": func(phase string) string {
 		return strings.ToLower(string(conditions.RolloutSeverity(v1alpha1.RolloutPhase(phase))))
 	},
@@ -115,9 +114,9 @@ var functions = template.FuncMap{
 // pair is what a template passes to another one.
 type pair struct{ First, Second any }
 
-// classOf returns the class of a condition: how bad it is.
-func classOf(conditionType, status, reason string) string {
-	return strings.ToLower(string(conditions.ConditionSeverity(metav1.Condition{Type: conditionType,
+// classOf returns the class of a condition Ready: how bad it is.
+func classOf(status, reason string) string {
+	return strings.ToLower(string(conditions.ConditionSeverity(metav1.Condition{Type: v1alpha1.ConditionReady,
 		Status: metav1.ConditionStatus(status), Reason: reason})))
 }
 

@@ -31,10 +31,8 @@ func OfCluster(c *v1alpha1.FleetCluster) []Facts {
 	if s := c.Spec.SourceRef; s != nil {
 		source = s.Kind + " " + strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 	}
-	return buildSingle(
-		Clusters,
-		Row{Key: []string{c.Name}, Values: append(values, toText(freeze), toText(veto), toText(source))},
-	)
+	values = append(values, toText(freeze), toText(veto), toText(source))
+	return buildSingle(Clusters, Row{Key: []string{c.Name}, Values: values})
 }
 
 // OfOperator returns the facts of a ManagedOperator, with the decisions that its status has.
@@ -112,25 +110,10 @@ func OfRollout(ro *v1alpha1.OperatorRollout) []Facts {
 	if r := ro.Spec.Rollback; r != nil {
 		rollbackOf, rollbackReason = r.Of, r.Reason
 	}
-	values := []any{
-		toText(ro.Spec.Operator.Name),
-		ro.Spec.Revision,
-		toText(ro.Spec.Release.VersionText()),
-		toText(s.Phase),
-		toText(s.CurrentWave),
-		toTime(s.StartedAt),
-		toTime(s.EndedAt),
-		toText(rollbackOf),
-		toText(rollbackReason),
-		toTruth(
-			ro.Spec.Paused,
-		),
-		toText(ro.Spec.Blocked),
-		toText(s.Message),
-		toCount(n.Total),
-		toCount(n.Succeeded),
-		toCount(n.Failed),
-	}
+	values := []any{toText(ro.Spec.Operator.Name), ro.Spec.Revision, toText(ro.Spec.Release.VersionText()),
+		toText(s.Phase), toText(s.CurrentWave), toTime(s.StartedAt), toTime(s.EndedAt), toText(rollbackOf),
+		toText(rollbackReason), toTruth(ro.Spec.Paused), toText(ro.Spec.Blocked), toText(s.Message),
+		toCount(n.Total), toCount(n.Succeeded), toCount(n.Failed)}
 	waves, gates := Facts{Table: Waves, Owner: key}, Facts{Table: Gates, Owner: key}
 	for position, w := range s.Waves {
 		wave := append(key[:2:2], w.Name)

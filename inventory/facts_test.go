@@ -36,7 +36,7 @@ func format(t *testing.T, all []Facts) string {
 			fmt.Fprintf(&b, "\n  %s:", strings.Join(row.Key, "/"))
 			for i, value := range row.Values {
 				if value != nil {
-					fmt.Fprintf(&b, " %s=%v", f.Table.Values[i].Name, value)
+					fmt.Fprintf(&b, "\n    %s=%v", f.Table.Values[i].Name, value)
 				}
 			}
 		}
@@ -110,27 +110,101 @@ func TestFactsOfObjects(t *testing.T) {
 	got := format(t, slices.Concat(OfCluster(cluster), OfOperator(operator), OfInstall(install), OfCatalog(catalog),
 		OfRollout(rollout)))
 	want := `clusters of prod-1:
-  prod-1: labels={"env":"prod","region":"eu"} online=False stale_since=2026-11-24T11:00:00Z ready=True reason=Succeeded message=all is well agent=v1.0.0 kubernetes=v1.34.1 olm=0.46.0 paused=1 freeze=holidays veto=audit source=ClusterDeployment hive/prod-1
+  prod-1:
+    labels={"env":"prod","region":"eu"}
+    online=False
+    stale_since=2026-11-24T11:00:00Z
+    ready=True
+    reason=Succeeded
+    message=all is well
+    agent=v1.0.0
+    kubernetes=v1.34.1
+    olm=0.46.0
+    paused=1
+    freeze=holidays
+    veto=audit
+    source=ClusterDeployment hive/prod-1
 operators of team-a/echo:
-  team-a/echo: package=echo-operator catalog=main wanted=>=1.0.0 target=1.2.0 channel=stable waiting_version=2.0.0 paused=0 ready=True reason=Succeeded message=all is well selected=3 updated=2 ready_clusters=1
+  team-a/echo:
+    package=echo-operator
+    catalog=main
+    wanted=>=1.0.0
+    target=1.2.0
+    channel=stable
+    waiting_version=2.0.0
+    paused=0
+    ready=True
+    reason=Succeeded
+    message=all is well
+    selected=3
+    updated=2
+    ready_clusters=1
 decisions of team-a/echo:
-  team-a/echo/2026-11-24T11:00:00Z/Approved/echo-2/canary/people/anna: reason=tested
+  team-a/echo/2026-11-24T11:00:00Z/Approved/echo-2/canary/people/anna:
+    reason=tested
   team-a/echo/2026-11-24T11:00:00Z/Paused///:
 installs of team-a/echo/prod-1:
-  team-a/echo/prod-1: version=1.1.0 admitted_version=1.2.0 rollout=echo-2 wave=canary ready=False reason=Progressing message=upgrading
+  team-a/echo/prod-1:
+    version=1.1.0
+    admitted_version=1.2.0
+    rollout=echo-2
+    wave=canary
+    ready=False
+    reason=Progressing
+    message=upgrading
 drift of team-a/echo/prod-1:
-  team-a/echo/prod-1: reason=Drifted message=replicas 3 instead of 1
+  team-a/echo/prod-1:
+    reason=Drifted
+    message=replicas 3 instead of 1
 versions of team-a/main:
-  team-a/main/echo-operator/echo.v1.2.0: version=1.2.0 blocked=loses data end_of_support=2027-01-31 absent=0
+  team-a/main/echo-operator/echo.v1.2.0:
+    version=1.2.0
+    blocked=loses data
+    end_of_support=2027-01-31
+    absent=0
 channels of team-a/main:
-  team-a/main/echo-operator/stable: head=1.2.0 versions=4
+  team-a/main/echo-operator/stable:
+    head=1.2.0
+    versions=4
 rollouts of team-a/echo-2:
-  team-a/echo-2: operator=echo revision=2 version=1.1.0 phase=Halted current_wave=canary started_at=2026-11-24T11:00:00Z rollback_of=echo-1 rollback_reason=too many failures paused=0 message=a gate failed total=3 succeeded=1 failed=1
+  team-a/echo-2:
+    operator=echo
+    revision=2
+    version=1.1.0
+    phase=Halted
+    current_wave=canary
+    started_at=2026-11-24T11:00:00Z
+    rollback_of=echo-1
+    rollback_reason=too many failures
+    paused=0
+    message=a gate failed
+    total=3
+    succeeded=1
+    failed=1
 waves of team-a/echo-2:
-  team-a/echo-2/canary: position=1 phase=Verifying started_at=2026-11-24T11:00:00Z total=2 succeeded=1 failed=1 deferred=0
-  team-a/echo-2/rest: position=2 phase=Waiting total=1 succeeded=0 failed=0 deferred=0
+  team-a/echo-2/canary:
+    position=1
+    phase=Verifying
+    started_at=2026-11-24T11:00:00Z
+    total=2
+    succeeded=1
+    failed=1
+    deferred=0
+  team-a/echo-2/rest:
+    position=2
+    phase=Waiting
+    total=1
+    succeeded=0
+    failed=0
+    deferred=0
 gates of team-a/echo-2:
-  team-a/echo-2/canary/budget: verdict=Failed approval=0 decided_at=2026-11-24T11:00:00Z evidence=burn rate 20 value=20 threshold=14.4
+  team-a/echo-2/canary/budget:
+    verdict=Failed
+    approval=0
+    decided_at=2026-11-24T11:00:00Z
+    evidence=burn rate 20
+    value=20
+    threshold=14.4
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -164,8 +238,10 @@ func TestDecideVisible(t *testing.T) {
 			Visible{AllClusters: true, AllNamespaces: true}},
 		"a team": {Rights{Namespaces: []string{"team-a"}}, access,
 			Visible{Clusters: []string{"eu-1"}, Namespaces: []string{"team-a"}}},
-		"a team without access":       {Rights{Namespaces: []string{"other"}}, access, Visible{Namespaces: []string{"other"}}},
-		"a team, without FleetAccess": {Rights{Namespaces: []string{"team-a"}}, nil, Visible{Namespaces: []string{"team-a"}}},
+		"a team without access": {Rights{Namespaces: []string{"other"}}, access,
+			Visible{Namespaces: []string{"other"}}},
+		"a team, without FleetAccess": {Rights{Namespaces: []string{"team-a"}}, nil,
+			Visible{Namespaces: []string{"team-a"}}},
 		"a team that lists clusters": {Rights{ListsClusters: true, Namespaces: []string{"team-a"}}, nil,
 			Visible{AllClusters: true, Namespaces: []string{"team-a"}}},
 		"nobody": {Rights{}, access, Visible{}},

@@ -30,8 +30,6 @@ const (
 	Text ColumnType = "TEXT"
 	// Integer values are whole numbers. Truth values are 0 and 1.
 	Integer ColumnType = "INTEGER"
-	// Real values are floating-point numbers.
-	Real ColumnType = "REAL"
 )
 
 // Column is a column of a table.
@@ -91,7 +89,7 @@ type Facts struct {
 }
 
 // Row is one fact: the values of the key, and the other values in the order of the table's columns. A value is nil, a
-// string, an int64 or a float64.
+// string or an int64.
 type Row struct {
 	Key    []string
 	Values []any
@@ -102,16 +100,6 @@ func Tables() []*Table {
 	return []*Table{Clusters, Operators, Installs, Drift, Versions, Channels, Rollouts, Waves, Gates, Decisions}
 }
 
-// FindTable returns the table with a name.
-func FindTable(name string) (*Table, bool) {
-	all := Tables()
-	i := slices.IndexFunc(all, func(t *Table) bool { return t.Name == name })
-	if i < 0 {
-		return nil, false
-	}
-	return all[i], true
-}
-
 // Check returns an error if the facts do not fit their table, which is a defect of the code that made them.
 func (f Facts) Check() error {
 	for _, row := range f.Rows {
@@ -120,12 +108,8 @@ func (f Facts) Check() error {
 				len(row.Values), len(f.Table.Key), len(f.Table.Values))
 		}
 		if !slices.Equal(row.Key[:len(f.Owner)], f.Owner) {
-			return fmt.Errorf(
-				"a row of %s has the key %q, which is not of the owner %q",
-				f.Table.Name,
-				row.Key,
-				f.Owner,
-			)
+			return fmt.Errorf("a row of %s has the key %q, which is not of the owner %q", f.Table.Name, row.Key,
+				f.Owner)
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@
 
 package inventory
 
+import "slices"
+
 // HistorySuffix is the suffix of the view that has all rows of a table, and not only those of the time of the query.
 const HistorySuffix = "_history"
 
@@ -19,32 +21,22 @@ type View struct {
 // Views returns all views.
 func Views() []View {
 	validFrom := Column{Name: "valid_from", Type: Text, Doc: "when the hub observed it first"}
-	validTo := Column{
-		Name: "valid_to",
-		Type: Text,
-		Doc:  "when the hub observed that it was no longer so; NULL if it was still so",
-	}
-	observedUntil := Column{
-		Name: "observed_until",
-		Type: Text,
-		Doc: "until when it was observed: the time of the query, " +
-			"the end of the row, or earlier if the hub did not run or the cluster did not report",
-	}
+	validTo := Column{Name: "valid_to", Type: Text,
+		Doc: "when the hub observed that it was no longer so; NULL if it was still so"}
+	observedUntil := Column{Name: "observed_until", Type: Text, Doc: "until when it was observed: the time of the " +
+		"query, the end of the row, or earlier if the hub did not run or the cluster did not report"}
 	var all []View
 	for _, t := range Tables() {
-		columns := append(append([]Column{}, t.Key...), t.Values...)
 		all = append(all,
 			View{t.Name, "each row is " + t.Doc + ", as it was at the time of the query",
-				append(columns[:len(columns):len(columns)], validFrom, observedUntil)},
+				slices.Concat(t.Key, t.Values, []Column{validFrom, observedUntil})},
 			View{t.Name + HistorySuffix, "each row is " + t.Doc + ", for as long as nothing changed",
-				append(columns[:len(columns):len(columns)], validFrom, validTo, observedUntil)})
+				slices.Concat(t.Key, t.Values, []Column{validFrom, validTo, observedUntil})})
 	}
-	return append(
-		all,
-		View{ObservationsView, "each row is a time in which the hub observed the fleet without a gap", []Column{
+	return append(all, View{ObservationsView, "each row is a time in which the hub observed the fleet without a gap",
+		[]Column{
 			{Name: "source", Type: Text, Doc: "what was observed: hub"},
 			{Name: "began", Type: Text, Doc: "when it began"},
 			{Name: "until", Type: Text, Doc: "when it ended, or the time of the query"},
-		}},
-	)
+		}})
 }

@@ -46,17 +46,12 @@ func (f *inventoryFlags) addFlags(fs *pflag.FlagSet) {
 func (f *inventoryFlags) parse() (inventory.Options, error) {
 	size, err := resource.ParseQuantity(f.maxSize)
 	if err != nil || size.Value() <= 0 {
-		return inventory.Options{}, fmt.Errorf(
-			"invalid value %q of --inventory-max-size: use a size such as 2Gi",
-			f.maxSize,
-		)
+		return inventory.Options{}, fmt.Errorf("invalid value %q of --inventory-max-size: use a size such as 2Gi",
+			f.maxSize)
 	}
 	if f.maxAge < store.MinAge {
-		return inventory.Options{}, fmt.Errorf(
-			"invalid value %s of --inventory-max-age: it must be at least %s",
-			f.maxAge,
-			store.MinAge,
-		)
+		return inventory.Options{}, fmt.Errorf("invalid value %s of --inventory-max-age: it must be at least %s",
+			f.maxAge, store.MinAge)
 	}
 	o := inventory.Options{File: f.file, Retention: store.Retention{Age: f.maxAge, Bytes: size.Value()}}
 	if f.address != "0" {

@@ -35,7 +35,7 @@ type Inventory interface {
 	Query(ctx context.Context, q inventory.Query) (*inventory.Answer, error)
 }
 
-// Users knows what users see.
+// Users finds out what a user may see.
 type Users interface {
 	// FindVisible returns what the user with a bearer token sees. The error wraps ErrUnauthenticated if the token
 	// is not valid.
@@ -101,11 +101,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (*inventory.Ans
 		return nil, err
 	}
 	if !visible.AllClusters && !visible.AllNamespaces && len(visible.Clusters)+len(visible.Namespaces) == 0 {
-		return nil, fmt.Errorf(
-			"%w: you may list ManagedOperators in no namespace of the hub, so you see nothing of the "+
-				"inventory",
-			ErrForbidden,
-		)
+		return nil, fmt.Errorf("%w: you may list ManagedOperators in no namespace of the hub, so you see nothing "+
+			"of the inventory", ErrForbidden)
 	}
 	var request inventory.Request
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))

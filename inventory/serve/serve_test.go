@@ -53,41 +53,43 @@ func (anna) FindVisible(_ context.Context, token string) (inventory.Visible, err
 
 // TestHandler sends requests, good ones and others.
 func TestHandler(t *testing.T) {
+	const path, token = inventory.QueryPath, "token-of-anna"
 	for name, c := range map[string]struct {
 		path, token, body string
 		err               error
 		status            int
 		want              string
 	}{
-		"a statement": {inventory.QueryPath, "token-of-anna", `{"sql":"SELECT 1","arguments":{"a":"b"}}`, nil, 200,
+		"a statement": {path, token, `{"sql":"SELECT 1","arguments":{"a":"b"}}`, nil, 200,
 			`"rows":[["SELECT 1","map[a:b]","[team-a]"]],"at":"2026-11-24T12:00:00Z"`},
-		"an earlier time": {inventory.QueryPath, "token-of-anna", `{"sql":"SELECT 1","at":"2026-11-20T10:00:00+01:00"}`, nil,
+		"an earlier time": {path, token, `{"sql":"SELECT 1","at":"2026-11-20T10:00:00+01:00"}`, nil,
 			200, `"at":"2026-11-20T10:00:00+01:00"`},
-		"a question": {inventory.QueryPath, "token-of-anna", `{"question":"on-cluster","arguments":{"cluster":"prod-1"}}`, nil,
+		"a question": {path, token, `{"question":"on-cluster","arguments":{"cluster":"prod-1"}}`, nil,
 			200, "map[cluster:prod-1]"},
-		"a default": {inventory.QueryPath, "token-of-anna", `{"question":"approvals"}`, nil, 200, "map[since:2026-10-25T12:00:00Z]"},
-		"a time that is none": {inventory.QueryPath, "token-of-anna", `{"question":"approvals","arguments":{"since":"-1 day"}}`,
+		"a default": {path, token, `{"question":"approvals"}`, nil, 200, "map[since:2026-10-25T12:00:00Z]"},
+		"a time that is none": {path, token, `{"question":"approvals","arguments":{"since":"-1 day"}}`,
 			nil, 400, `the time \"-1 day\" cannot be read: use a time such as`},
-		"nothing to see": {inventory.QueryPath, "token-of-bert", `{"question":"approvals"}`, nil, 403, "you see nothing"},
-		"a missing argument": {inventory.QueryPath, "token-of-anna", `{"question":"on-cluster"}`, nil, 400,
+		"nothing to see": {path, "token-of-bert", `{"question":"approvals"}`, nil, 403, "you see nothing"},
+		"a missing argument": {path, token, `{"question":"on-cluster"}`, nil, 400,
 			"the question on-cluster needs cluster=VALUE: name of the FleetCluster, such as cluster=prod-1"},
-		"a superfluous argument": {inventory.QueryPath, "token-of-anna",
+		"a superfluous argument": {path, token,
 			`{"question":"versions","arguments":{"cluster":"a"}}`, nil, 400, `has no parameter \"cluster\"`},
-		"an unknown question": {inventory.QueryPath, "token-of-anna", `{"question":"who"}`, nil, 400,
+		"an unknown question": {path, token, `{"question":"who"}`, nil, 400,
 			`there is no question \"who\": the questions are who-ran, `},
-		"nothing":          {inventory.QueryPath, "token-of-anna", `{}`, nil, 400, "either a statement or the name of a question"},
-		"both":             {inventory.QueryPath, "token-of-anna", `{"sql":"SELECT 1","question":"versions"}`, nil, 400, "either"},
-		"the future":       {inventory.QueryPath, "token-of-anna", `{"sql":"SELECT 1","at":"2027-01-01T00:00:00Z"}`, nil, 400, "is in the future"},
-		"an unknown field": {inventory.QueryPath, "token-of-anna", `{"query":"SELECT 1"}`, nil, 400, "cannot be decoded"},
-		"rubbish":          {inventory.QueryPath, "token-of-anna", `SELECT 1`, nil, 400, "cannot be decoded"},
-		"a large request":  {inventory.QueryPath, "token-of-anna", `{"sql":"` + strings.Repeat("x", 300_000) + `"}`, nil, 400, "too large"},
-		"no token":         {inventory.QueryPath, "", `{"sql":"SELECT 1"}`, nil, 401, "Authorization: Bearer TOKEN"},
-		"another token":    {inventory.QueryPath, "other", `{"sql":"SELECT 1"}`, nil, 401, "unauthenticated"},
-		"another path":     {"/", "token-of-anna", `{"sql":"SELECT 1"}`, nil, 404, "/v1/query by POST"},
-		"a refusal": {inventory.QueryPath, "token-of-anna", `{"sql":"DROP"}`, fmt.Errorf("%w: no", inventory.ErrRefused), 400,
+		"nothing": {path, token, `{}`, nil, 400, "either a statement or the name of a question"},
+		"both":    {path, token, `{"sql":"SELECT 1","question":"versions"}`, nil, 400, "either"},
+		"the future": {path, token, `{"sql":"SELECT 1","at":"2027-01-01T00:00:00Z"}`, nil, 400,
+			"is in the future"},
+		"an unknown field": {path, token, `{"query":"SELECT 1"}`, nil, 400, "cannot be decoded"},
+		"no JSON":          {path, token, `SELECT 1`, nil, 400, "cannot be decoded"},
+		"a large request":  {path, token, `{"sql":"` + strings.Repeat("x", 300_000) + `"}`, nil, 400, "too large"},
+		"no token":         {path, "", `{"sql":"SELECT 1"}`, nil, 401, "Authorization: Bearer TOKEN"},
+		"another token":    {path, "other", `{"sql":"SELECT 1"}`, nil, 401, "unauthenticated"},
+		"another path":     {"/", token, `{"sql":"SELECT 1"}`, nil, 404, "/v1/query by POST"},
+		"a refusal": {path, token, `{"sql":"DROP"}`, fmt.Errorf("%w: no", inventory.ErrRefused), 400,
 			"cannot be answered: no"},
-		"another leader": {inventory.QueryPath, "token-of-anna", `{"sql":"SELECT 1"}`, ErrUnavailable, 503, "unavailable"},
-		"a broken file":  {inventory.QueryPath, "token-of-anna", `{"sql":"SELECT 1"}`, context.DeadlineExceeded, 500, "deadline"},
+		"another leader": {path, token, `{"sql":"SELECT 1"}`, ErrUnavailable, 503, "unavailable"},
+		"a broken file":  {path, token, `{"sql":"SELECT 1"}`, context.DeadlineExceeded, 500, "deadline"},
 	} {
 		h := &Handler{Inventory: echoing{c.err}, Users: anna{}, Now: func() time.Time { return now }}
 		request := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))

@@ -56,11 +56,8 @@ type knownUser struct {
 // FindVisible implements Users.
 func (r *Reviewer) FindVisible(ctx context.Context, token string) (inventory.Visible, error) {
 	if len(token) > maxTokenBytes {
-		return inventory.Visible{}, fmt.Errorf(
-			"%w: the token has more than %d bytes",
-			ErrUnauthenticated,
-			maxTokenBytes,
-		)
+		return inventory.Visible{}, fmt.Errorf("%w: the token has more than %d bytes", ErrUnauthenticated,
+			maxTokenBytes)
 	}
 	key := tokenKey(sha256.Sum256([]byte(token)))
 	if found, ok := r.findKnown(key); ok {
@@ -103,11 +100,8 @@ func (r *Reviewer) storeKnown(key tokenKey, visible inventory.Visible) {
 func (r *Reviewer) review(ctx context.Context, token string) (inventory.Visible, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := r.Client.Create(ctx, review); err != nil {
-		return inventory.Visible{}, fmt.Errorf(
-			"%w: the hub's API server does not review the token: %w",
-			ErrUnavailable,
-			err,
-		)
+		return inventory.Visible{}, fmt.Errorf("%w: the hub's API server does not review the token: %w",
+			ErrUnavailable, err)
 	}
 	if !review.Status.Authenticated {
 		return inventory.Visible{}, fmt.Errorf("%w: the hub's API server does not accept the token", ErrUnauthenticated)
@@ -145,34 +139,32 @@ func (r *Reviewer) readRights(ctx context.Context, user authenticationv1.UserInf
 	}
 	namespaces := map[string]bool{}
 	for i := range operators.Items {
-		namespaces[operators.Items[i].Namespace] = false
+		namespaces[operators.Items[i].Namespace] = true
+	}
+	if rights.ListsOperators {
+		rights.Namespaces = slices.Sorted(maps.Keys(namespaces))
+		return rights, nil
 	}
 	var mu sync.Mutex
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(maxReviews)
-	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+	for namespace := range namespaces {
 		group.Go(func() error {
-			may, err := rights.ListsOperators, error(nil)
-			if !may {
-				may, err = r.mayList(groupCtx, user, "managedoperators", namespace)
+			if may, err := r.mayList(groupCtx, user, "managedoperators", namespace); err != nil || !may {
+				return err
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if may {
-				rights.Namespaces = append(rights.Namespaces, namespace)
-			}
-			return err
+			rights.Namespaces = append(rights.Namespaces, namespace)
+			return nil
 		})
 	}
 	return rights, group.Wait()
 }
 
 // mayList reports whether a user may list the objects of a resource in a namespace; in all namespaces if it is empty.
-func (r *Reviewer) mayList(
-	ctx context.Context,
-	user authenticationv1.UserInfo,
-	resource, namespace string,
-) (bool, error) {
+func (r *Reviewer) mayList(ctx context.Context, user authenticationv1.UserInfo, resource, namespace string) (bool,
+	error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for key, values := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
@@ -183,12 +175,8 @@ func (r *Reviewer) mayList(
 			Resource: resource, Namespace: namespace},
 	}}
 	if err := r.Client.Create(ctx, review); err != nil {
-		return false, fmt.Errorf(
-			"%w: the hub's API server does not say what %s may list: %w",
-			ErrUnavailable,
-			user.Username,
-			err,
-		)
+		return false, fmt.Errorf("%w: the hub's API server does not say what %s may list: %w", ErrUnavailable,
+			user.Username, err)
 	}
 	return review.Status.Allowed, nil
 }

@@ -50,9 +50,7 @@ func listViewNames() []string {
 
 // authorize implements sqlite.AuthorizerFn. view is the innermost view or name of a WITH clause that reads. Users
 // choose the names of WITH clauses, so that only names with innerPrefix are trusted: check refuses texts with it.
-func (g *guard) authorize(
-	action sqlite.AuthorizerActionCode,
-	first, second, database, view string,
+func (g *guard) authorize(action sqlite.AuthorizerActionCode, first, second, database, view string,
 ) sqlite.AuthorizerReturnCode {
 	switch action {
 	case sqlite.AuthSelect, sqlite.AuthRecursive:
@@ -165,7 +163,9 @@ func (g *guard) explain(ctx context.Context, err error) error {
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM:
 		return fmt.Errorf("read inventory: %w", err)
 	}
-	message := failure.Error()
+	// The words of SQLite, without those of the driver around them.
+	message := strings.TrimPrefix(strings.TrimSuffix(failure.Error(), fmt.Sprintf(" (%d)", failure.Code())),
+		"SQL logic error: ")
 	switch {
 	case strings.Contains(message, "no such table"):
 		message += ": the views are " + strings.Join(views, ", ")

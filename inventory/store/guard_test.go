@@ -22,18 +22,30 @@ func TestPermittedQueries(t *testing.T) {
 	record(t, s, minute(0), true, cluster("a", time.Time{}), install("a", "1.1.0"))
 	for text, rows := range map[string]string{
 		"SELECT count(*) FROM installs": "1",
-		"select upper(version) v from installs i join clusters c using (cluster) where c.labels ->> 'region' = 'eu'": "1.1.0",
-		"WITH old AS (SELECT * FROM installs WHERE version < '1.2.0') SELECT cluster FROM old":                       "a",
-		"SELECT cluster, row_number() OVER (PARTITION BY operator ORDER BY cluster) FROM installs":                   "a 1",
-		"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3) SELECT group_concat(x) FROM n":  "1,2,3",
+
+		"select upper(version) v from installs i join clusters c using (cluster) " +
+			"where c.labels ->> 'region' = 'eu'": "1.1.0",
+
+		"WITH old AS (SELECT * FROM installs WHERE version < '1.2.0') SELECT cluster FROM old": "a",
+
+		"SELECT cluster, row_number() OVER (PARTITION BY operator ORDER BY cluster) FROM installs": "a 1",
+
+		"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3) " +
+			"SELECT group_concat(x) FROM n": "1,2,3",
+
 		"VALUES (1), (2)": "1\n2",
-		"SELECT e.key, e.value FROM clusters, json_each(clusters.labels) e":                              "region eu",
-		"WITH old AS (SELECT DISTINCT cluster FROM installs) SELECT count(*) FROM old":                   "1",
-		"WITH installs AS (SELECT cluster FROM clusters) SELECT * FROM installs":                         "a",
-		"SELECT 1 FROM installs UNION SELECT 2":                                                          "1\n2",
-		"SELECT 1; SELECT 2":                                                                             "2",
-		"SELECT 1; -- the end":                                                                           "1",
-		"EXPLAIN QUERY PLAN SELECT 1":                                                                    "1 0 0 SCAN CONSTANT ROW",
+
+		"SELECT e.key, e.value FROM clusters, json_each(clusters.labels) e": "region eu",
+
+		"WITH old AS (SELECT DISTINCT cluster FROM installs) SELECT count(*) FROM old": "1",
+
+		"WITH installs AS (SELECT cluster FROM clusters) SELECT * FROM installs": "a",
+
+		"SELECT 1 FROM installs UNION SELECT 2": "1\n2",
+		"SELECT 1; SELECT 2":                    "2",
+		"SELECT 1; -- the end":                  "1",
+		"EXPLAIN QUERY PLAN SELECT 1":           "1 0 0 SCAN CONSTANT ROW",
+
 		"SELECT version FROM installs WHERE cluster = 'a' AND observed_until > date('now', '-20 years')": "1.1.0",
 	} {
 		want(t, text, query(t, s, minute(0), text), rows)
@@ -59,43 +71,52 @@ func TestRefusedQueries(t *testing.T) {
 		"SELECT * FROM pragma_table_info('x')":  "there is no view pragma_table_info",
 		"SELECT * FROM dbstat":                  "there is no view dbstat",
 		"SELECT * FROM goose_db_version":        "there is no view goose_db_version",
+
 		"WITH installs AS (SELECT * FROM main.installs_keys) SELECT * FROM installs": "there is no view",
+
 		"WITH installs AS (SELECT 1 FROM main.installs_keys) SELECT * FROM installs": "there is no view",
+
 		"WITH installs AS (SELECT * FROM temp.query_context) SELECT * FROM installs": "there is no view",
-		"WITH installs AS (SELECT * FROM sqlite_master) SELECT * FROM installs":      "there is no view",
-		"WITH installs AS (SELECT randomblob(100)) SELECT * FROM installs":           "randomblob is not permitted",
-		"WITH Bellwether_Inner_x AS (SELECT 1) SELECT * FROM bellwether_inner_x":     "there is no view",
-		"SELECT count(*) FROM main.\"Installs_Keys\"":                                "there is no view",
-		"SELECT count(*) FROM sqlite_master":                                         "there is no view",
-		"SELECT count(*) FROM goose_db_version":                                      "there is no view",
-		"SELECT count(*) FROM pragma_table_list":                                     "only SELECT is permitted",
-		"SELECT * FROM bellwether_inner_all_installs":                                "there is no view",
-		"SELECT * FROM main.observations":                                            "there is no view",
-		"SELECT instr(labels, 'x') FROM clusters":                                    "instr is not permitted",
-		"PRAGMA query_only = 0":                                                      "only SELECT is permitted",
-		"PRAGMA hard_heap_limit = 0":                                                 "only SELECT is permitted",
-		"ATTACH '" + other + "' AS other":                                            "only SELECT is permitted",
-		"VACUUM INTO '" + other + "'":                                                "cannot VACUUM",
-		"DETACH main":                                                                "only SELECT is permitted",
-		"BEGIN":                                                                      "only SELECT is permitted",
-		"SAVEPOINT x":                                                                "only SELECT is permitted",
-		"DELETE FROM installs_states":                                                "there is no view",
-		"UPDATE query_context SET all_clusters = 1":                                  "there is no view",
-		"INSERT INTO visible_clusters VALUES ('a')":                                  "there is no view",
-		"CREATE TEMP TABLE x (y)":                                                    "only SELECT is permitted",
-		"CREATE TEMP VIEW installs_2 AS SELECT * FROM installs_keys":                 "there is no view",
-		"DELETE FROM installs":                                                       "cannot modify installs because it is a view",
-		"CREATE TEMP VIEW more AS SELECT 1":                                          "only SELECT is permitted",
-		"DROP VIEW installs":                                                         "only SELECT is permitted",
-		"REINDEX":                                                                    "only SELECT is permitted",
-		"ANALYZE":                                                                    "only SELECT is permitted",
-		"SELECT 1; DROP VIEW installs":                                               "only SELECT is permitted",
-		"SELECT load_extension('x')":                                                 "the function load_extension is not permitted",
-		"SELECT readfile('/etc/passwd')":                                             "no such function: readfile",
-		"SELECT randomblob(1000000000)":                                              "the function randomblob is not permitted",
-		"SELECT zeroblob(1000000000)":                                                "the function zeroblob is not permitted",
-		"SELECT sqlite_version()":                                                    "the function sqlite_version is not permitted",
-		"SELECT printf('%2000000s', 'x')":                                            "a value has more than 65536 bytes",
+
+		"WITH installs AS (SELECT * FROM sqlite_master) SELECT * FROM installs": "there is no view",
+
+		"WITH installs AS (SELECT randomblob(100)) SELECT * FROM installs": "randomblob is not permitted",
+
+		"WITH Bellwether_Inner_x AS (SELECT 1) SELECT * FROM bellwether_inner_x": "there is no view",
+
+		"SELECT count(*) FROM main.\"Installs_Keys\"": "there is no view",
+		"SELECT count(*) FROM sqlite_master":          "there is no view",
+		"SELECT count(*) FROM goose_db_version":       "there is no view",
+		"SELECT count(*) FROM pragma_table_list":      "only SELECT is permitted",
+		"SELECT * FROM bellwether_inner_all_installs": "there is no view",
+		"SELECT * FROM main.observations":             "there is no view",
+		"SELECT instr(labels, 'x') FROM clusters":     "instr is not permitted",
+		"PRAGMA query_only = 0":                       "only SELECT is permitted",
+		"PRAGMA hard_heap_limit = 0":                  "only SELECT is permitted",
+		"ATTACH '" + other + "' AS other":             "only SELECT is permitted",
+		"VACUUM INTO '" + other + "'":                 "cannot VACUUM",
+		"DETACH main":                                 "only SELECT is permitted",
+		"BEGIN":                                       "only SELECT is permitted",
+		"SAVEPOINT x":                                 "only SELECT is permitted",
+		"DELETE FROM installs_states":                 "there is no view",
+		"UPDATE query_context SET all_clusters = 1":   "there is no view",
+		"INSERT INTO visible_clusters VALUES ('a')":   "there is no view",
+		"CREATE TEMP TABLE x (y)":                     "only SELECT is permitted",
+
+		"CREATE TEMP VIEW installs_2 AS SELECT * FROM installs_keys": "there is no view",
+
+		"DELETE FROM installs":              "cannot modify installs because it is a view",
+		"CREATE TEMP VIEW more AS SELECT 1": "only SELECT is permitted",
+		"DROP VIEW installs":                "only SELECT is permitted",
+		"REINDEX":                           "only SELECT is permitted",
+		"ANALYZE":                           "only SELECT is permitted",
+		"SELECT 1; DROP VIEW installs":      "only SELECT is permitted",
+		"SELECT load_extension('x')":        "the function load_extension is not permitted",
+		"SELECT readfile('/etc/passwd')":    "no such function: readfile",
+		"SELECT randomblob(1000000000)":     "the function randomblob is not permitted",
+		"SELECT zeroblob(1000000000)":       "the function zeroblob is not permitted",
+		"SELECT sqlite_version()":           "the function sqlite_version is not permitted",
+		"SELECT printf('%2000000s', 'x')":   "a value has more than 65536 bytes",
 		"SELECT replace(hex(labels), '7', hex(labels) || hex(labels)) FROM clusters, json_each('[" +
 			strings.Repeat("1,", 40_000) + "1]')": "more than 16384 bytes",
 		"SELECT " + strings.Repeat("abs(", 500) + "1" + strings.Repeat(")", 500): "depth",

@@ -88,15 +88,12 @@ func (s *Store) prepareQuery(ctx context.Context, connection *sql.Conn, q invent
 		return nil, fmt.Errorf("make views: %w", err)
 	}
 	at := inventory.FormatTime(q.At)
-	answer := &inventory.Answer{
-		At:       q.At.UTC().Truncate(time.Second),
-		Observed: map[inventory.Source]time.Time{},
-		Rows:     [][]any{},
-	}
+	answer := &inventory.Answer{At: q.At.UTC().Truncate(time.Second), Rows: [][]any{},
+		Observed: map[inventory.Source]time.Time{}}
 	if err := checkTime(ctx, connection, at); err != nil {
 		return nil, err
 	}
-	arguments := []any{at, q.Visible.AllClusters, q.Visible.AllNamespaces}
+	arguments := []any{at}
 	for _, source := range inventory.Sources() {
 		var until sql.NullString
 		err := connection.QueryRowContext(ctx, `SELECT max(min(until, ?)) FROM main.observations
@@ -147,17 +144,11 @@ func checkTime(ctx context.Context, connection *sql.Conn, at string) error {
 	case err != nil:
 		return fmt.Errorf("read observations: %w", err)
 	case !began.Valid:
-		return fmt.Errorf(
-			"%w: the inventory is empty, because the hub has not recorded anything yet",
-			inventory.ErrRefused,
-		)
+		return fmt.Errorf("%w: the inventory is empty, because the hub has not recorded anything yet",
+			inventory.ErrRefused)
 	case at < began.String:
-		return fmt.Errorf(
-			"%w: the inventory begins at %s, and the question is about %s",
-			inventory.ErrRefused,
-			began.String,
-			at,
-		)
+		return fmt.Errorf("%w: the inventory begins at %s, and the question is about %s", inventory.ErrRefused,
+			began.String, at)
 	default:
 		return nil
 	}

@@ -234,12 +234,9 @@ func (r *recorder) readOpen(ctx context.Context, t *inventory.Table, owner []str
 	for i, value := range owner {
 		conditions, arguments = append(conditions, "k."+t.Key[i].Name+" = ?"), append(arguments, value)
 	}
-	statement, err := r.prepare(
-		ctx,
-		fmt.Sprintf("SELECT k.id, s.valid_from, %s, %s FROM %s k JOIN %s s ON s.id = k.id "+
-			"WHERE %s", listColumns("k.", t.Key), listColumns("s.", t.Values), keysOf(t), statesOf(t),
-			strings.Join(conditions, " AND ")),
-	)
+	statement, err := r.prepare(ctx, fmt.Sprintf("SELECT k.id, s.valid_from, %s, %s FROM %s k JOIN %s s "+
+		"ON s.id = k.id WHERE %s", listColumns("k.", t.Key), listColumns("s.", t.Values), keysOf(t), statesOf(t),
+		strings.Join(conditions, " AND ")))
 	if err != nil {
 		return nil, err
 	}
@@ -288,15 +285,9 @@ func (r *recorder) insertRow(ctx context.Context, t *inventory.Table, row invent
 
 // insertState begins the row of a key at the time of the batch.
 func (r *recorder) insertState(ctx context.Context, t *inventory.Table, id int64, values []any) error {
-	return r.exec(ctx, fmt.Sprintf(
-		"INSERT INTO %s (id, valid_to, valid_from, %s) VALUES (%s)",
-		statesOf(t),
-		listColumns(
-			"",
-			t.Values,
-		),
-		listMarks(len(t.Values)+3),
-	), append([]any{id, openEnd, r.at}, values...)...) //nolint:mnd // id and times
+	arguments := append([]any{id, openEnd, r.at}, values...)
+	return r.exec(ctx, fmt.Sprintf("INSERT INTO %s (id, valid_to, valid_from, %s) VALUES (%s)", statesOf(t),
+		listColumns("", t.Values), listMarks(len(arguments))), arguments...)
 }
 
 // updateState changes the values of the row that is true now.
@@ -315,15 +306,8 @@ func (r *recorder) endRow(ctx context.Context, t *inventory.Table, old openRow) 
 	if old.validFrom >= r.at {
 		return r.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE id = ? AND valid_to = ?", statesOf(t)), old.id, openEnd)
 	}
-	return r.exec(
-		ctx,
-		fmt.Sprintf("UPDATE OR REPLACE %s SET valid_to = ?, observed_until = ? WHERE id = ? AND valid_to = ?",
-			statesOf(t)),
-		r.at,
-		r.lastObserved,
-		old.id,
-		openEnd,
-	)
+	return r.exec(ctx, fmt.Sprintf("UPDATE OR REPLACE %s SET valid_to = ?, observed_until = ? "+
+		"WHERE id = ? AND valid_to = ?", statesOf(t)), r.at, r.lastObserved, old.id, openEnd)
 }
 
 // exec executes a statement, which is prepared only once.

@@ -44,7 +44,7 @@ func (s *Store) Retain(ctx context.Context, now time.Time, r Retention) (since t
 			return since, nil
 		}
 		// A tenth of the rest at a time, so that no more is removed than necessary.
-		cutoff = began.Add(max(limit.Sub(began)/10, min(MinAge, limit.Sub(began)))) //nolint:mnd // see above
+		cutoff = began.Add(max(limit.Sub(began)/10, min(MinAge, limit.Sub(began))))
 		if err := s.removeBefore(ctx, cutoff); err != nil {
 			return time.Time{}, err
 		}

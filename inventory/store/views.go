@@ -16,7 +16,7 @@ const innerPrefix = "bellwether_inner_"
 // contextTables are the tables of a connection that the views depend on: the time of the query, until when each source
 // was observed by then, and what the user may see.
 const contextTables = `
-CREATE TEMP TABLE IF NOT EXISTS query_context (at TEXT, all_clusters INTEGER, all_namespaces INTEGER, hub TEXT);
+CREATE TEMP TABLE IF NOT EXISTS query_context (at TEXT, hub TEXT);
 CREATE TEMP TABLE IF NOT EXISTS visible_clusters (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TEMP TABLE IF NOT EXISTS visible_namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID;
 `
@@ -37,11 +37,8 @@ func buildViews(v inventory.Visible) string {
 			// The LIMIT keeps conditions of the user outside: they must never see a row that the user does not see,
 			// since an error would tell of it.
 			from = source{kind: "part", limit: "LIMIT -1", tables: fmt.Sprintf(
-				"query_context q CROSS JOIN %s v CROSS JOIN main.%s k ON k.%s = v.name",
-				visible,
-				keysOf(t),
-				t.Restricted,
-			)}
+				"query_context q CROSS JOIN %s v CROSS JOIN main.%s k ON k.%s = v.name", visible, keysOf(t),
+				t.Restricted)}
 		}
 		addView(&b, t.Name, from.kind, buildView(t, from))
 		addView(&b, t.Name+inventory.HistorySuffix, from.kind, buildHistoryView(t, from))

@@ -107,11 +107,12 @@ func (r *recorder) Start(ctx context.Context) error {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			if delay == interval {
-				log.Error(err, "Inventory not written: what happens now will be missing in it", "file", r.file)
+				log.Error(err, "Cannot maintain the inventory: the newest state of each object is kept and "+
+					"written later", "file", r.file)
 			}
 			delay = min(2*delay, maxRetryDelay)
 		case delay != interval:
-			log.Info("Inventory is written again", "file", r.file)
+			log.Info("The inventory is maintained again", "file", r.file)
 			delay = interval
 		}
 	}
@@ -242,10 +243,8 @@ func (r *recorder) close() {
 
 // errNotLeading means that this replica has no inventory, because another one leads or because the file cannot be
 // opened.
-var errNotLeading = fmt.Errorf(
-	"%w: this replica of the hub does not lead, or cannot open the inventory; try again",
-	serve.ErrUnavailable,
-)
+var errNotLeading = fmt.Errorf("%w: this replica of the hub does not lead, or cannot open the inventory; try again",
+	serve.ErrUnavailable)
 
 // Query implements serve.Inventory.
 func (r *recorder) Query(ctx context.Context, q facts.Query) (*facts.Answer, error) {

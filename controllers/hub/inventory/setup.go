@@ -17,7 +17,9 @@ import (
 	"github.com/bellwether-dev/bellwether/inventory/store"
 )
 
-// +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters;managedoperators;operatorinstalls;operatorcatalogs;operatorrollouts;fleetaccesses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters;managedoperators,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorinstalls;operatorcatalogs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorrollouts;fleetaccesses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 

@@ -9,7 +9,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -34,8 +33,8 @@ view such as installs_history has all rows up to that time, each with valid_from
 valid_to. The column observed_until says until when a row was observed: if it is earlier
 than --at, the cluster did not report at that time, or the hub did not run.
 
-You see the operators of the namespaces whose ManagedOperators you may list. The hub has
-to be reached at --inventory, and knows you by the token of your kubeconfig.`
+You see the operators of the namespaces whose ManagedOperators you may list. --inventory is
+the address of the hub's inventory, which identifies you by the token in your kubeconfig.`
 
 const queryExample = `  bellwether query who-ran operator=echo version=1.2.0 --at 2026-11-24T10:00Z
   bellwether query changes-on-cluster cluster=prod-1 since=-1d
@@ -129,11 +128,8 @@ func (a *app) query(ctx context.Context, o *options, args []string) error {
 func parseRequest(args []string) (inventory.Request, error) {
 	if strings.ContainsAny(args[0], " \t\n") {
 		if len(args) > 1 {
-			return inventory.Request{}, exit.Hintf(
-				"put the whole statement in quotes",
-				"unexpected argument %q",
-				args[1],
-			)
+			return inventory.Request{}, exit.Hintf("put the whole statement in quotes", "unexpected argument %q",
+				args[1])
 		}
 		return inventory.Request{SQL: args[0]}, nil
 	}
@@ -286,16 +282,4 @@ func (a *app) printViews(out *command.Output) error {
 		a.Say("%s", table.Render(style))
 	}
 	return nil
-}
-
-// readFile returns the trimmed content of a file, and an empty text for no file.
-func readFile(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read file: %w", err)
-	}
-	return strings.TrimSpace(string(content)), nil
 }

@@ -76,8 +76,9 @@ func TestQuery(t *testing.T) {
 		args []string
 		want string
 	}{
-		"table": {nil, "CLUSTER       VERSION   SHARE\nprod-1        1.2.0     0.5\nprod-2, old   -         12345678\n"},
-		"csv":   {[]string{"-o", "csv"}, "cluster,version,share\nprod-1,1.2.0,0.5\n\"prod-2, old\",,12345678\n"},
+		"table": {nil, "CLUSTER       VERSION   SHARE\n" +
+			"prod-1        1.2.0     0.5\nprod-2, old   -         12345678\n"},
+		"csv": {[]string{"-o", "csv"}, "cluster,version,share\nprod-1,1.2.0,0.5\n\"prod-2, old\",,12345678\n"},
 		"yaml": {[]string{"-o", "yaml"}, "- cluster: prod-1\n  share: 0.5\n  version: 1.2.0\n- cluster: prod-2, old\n" +
 			"  share: 12345678\n  version: null\n"},
 	} {
@@ -137,25 +138,29 @@ func TestQueryFailures(t *testing.T) {
 		"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	to := func(address string, more ...string) []string {
+		return append([]string{"SELECT 1", "--inventory", address}, more...)
+	}
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no server":          {[]string{"SELECT 1"}, "no address of the hub's inventory: set --inventory or BELLWETHER_INVENTORY"},
-		"no URL":             {[]string{"SELECT 1", "--inventory", "hub"}, `invalid value "hub" of --inventory`},
-		"HTTP":               {append([]string{"SELECT 1", "--inventory", "http://hub.example.com"}, token...), "must not cross a network"},
+		"no server": {[]string{"SELECT 1"},
+			"no address of the hub's inventory: set --inventory or BELLWETHER_INVENTORY"},
+		"no URL":             {to("hub"), `invalid value "hub" of --inventory`},
+		"HTTP":               {to("http://hub.example.com", token...), "must not cross a network"},
 		"no time":            {append([]string{"SELECT 1", "--at", "noon"}, flags...), `invalid value "noon" of --at`},
 		"no argument":        {append([]string{"who-ran", "echo"}, flags...), "write it as NAME=VALUE"},
 		"no quotes":          {append([]string{"SELECT", "1"}, flags...), `invalid argument "1"`},
 		"two statements":     {append([]string{"SELECT 1", "SELECT 2"}, flags...), "put the whole statement in quotes"},
 		"--views and more":   {append([]string{"versions", "--views"}, flags...), "exclude each other"},
 		"a refused query":    {append([]string{"SELECT x"}, flags...), "no such column: x"},
-		"another server":     {append([]string{"SELECT 1", "--inventory", other.URL}, token...), "is no inventory of a hub"},
-		"nobody there":       {append([]string{"SELECT 1", "--inventory", "http://127.0.0.1:1"}, token...), "cannot reach the hub's inventory"},
-		"an unknown issuer":  {append([]string{"SELECT 1", "--inventory", flags[1]}, token...), "certificate"},
-		"no token, no files": {[]string{"SELECT 1", "--inventory", flags[1]}, "no kubeconfig"},
-		"another user":       {[]string{"SELECT 1", "--inventory", flags[1], "--as", "bob", "--kubeconfig", kubeconfig}, "does not support --as"},
-		"no token":           {[]string{"SELECT 1", "--inventory", flags[1], "--kubeconfig", kubeconfig}, "the kubeconfig has no token"},
+		"another server":     {to(other.URL, token...), "is no inventory of a hub"},
+		"nobody there":       {to("http://127.0.0.1:1", token...), "cannot reach the hub's inventory"},
+		"an unknown issuer":  {to(flags[1], token...), "certificate"},
+		"no token, no files": {to(flags[1]), "no kubeconfig"},
+		"another user":       {to(flags[1], "--as", "bob", "--kubeconfig", kubeconfig), "does not support --as"},
+		"no token":           {to(flags[1], "--kubeconfig", kubeconfig), "the kubeconfig has no token"},
 		"an unknown format":  {append([]string{"SELECT 1", "-o", "xml"}, flags...), `invalid value "xml" of -o`},
 	} {
 		r := clitest.NewHub().Run(t, append([]string{"query"}, c.args...)...)

@@ -90,16 +90,13 @@ func (a *app) connect(f *serverFlags) (*server, error) {
 // buildConfig returns the credentials for the server: a token, or what the kubeconfig has. The authorities of the
 // kubeconfig sign the API server's certificate, and not that of the inventory.
 func (a *app) buildConfig(f *serverFlags) (*rest.Config, error) {
-	token, err := readFile(f.tokenFile)
-	if err != nil {
-		return nil, err
-	}
-	config := &rest.Config{BearerToken: token}
-	if token == "" {
-		if config, err = a.ClusterConfig(); err != nil {
+	config := &rest.Config{BearerTokenFile: f.tokenFile}
+	if f.tokenFile == "" {
+		ofKubeconfig, err := a.ClusterConfig()
+		if err != nil {
 			return nil, err
 		}
-		config = rest.CopyConfig(config)
+		config = rest.CopyConfig(ofKubeconfig)
 		if config.Impersonate.UserName != "" {
 			return nil, exit.Hintf("use the token of that user, with --inventory-token-file",
 				"the hub's inventory does not support --as")
@@ -108,8 +105,7 @@ func (a *app) buildConfig(f *serverFlags) (*rest.Config, error) {
 			config.AuthProvider == nil {
 			return nil, exit.Hintf(
 				"set --inventory-token-file; `kubectl create token` makes a token of a service account",
-				"the kubeconfig has no token, and the hub knows users by their token",
-			)
+				"the kubeconfig has no token, and the hub identifies users by their tokens")
 		}
 	}
 	config.CAData, config.CAFile = nil, f.caFile
